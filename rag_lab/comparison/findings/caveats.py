@@ -63,10 +63,10 @@ def _unable(comparison: Comparison) -> list[str]:
     unable = [one for one in tested if one.p_corrected is None]
     if not unable:
         return []
-    is_are = "cannot be significant and is" if len(unable) == 1 else "cannot be significant and are"
+    was, do = ("was", "does") if len(unable) == 1 else ("were", "do")
     return [
-        f"{len(unable)} of {counted(len(tested), 'comparison')} {is_are} not counted in the correction: too few "
-        "questions or clusters differ for any test (fewer than six at the level of 0.05)."
+        f"{len(unable)} of {counted(len(tested), 'comparison')} {was} too small to test (at the level of 0.05 six "
+        f"questions or clusters have to differ) and {do} not count in the correction."
     ]
 
 
@@ -143,22 +143,21 @@ def _of(one: VariantTruncation) -> list[str]:
         chunks, corpus = one.corpus.chunks, one.corpus
         given = percent(corpus.given_cut / corpus.given) if corpus.given else "none"
         told.append(
-            f"{chunks.text('the chunks', corpus.model)}; what stands behind, {percent(chunks.share_truncated)} of the "
-            f"text, is not searched by meaning, and {given} of the passages at the ranks that a reader gets stand on "
-            "such a chunk."
+            f"{chunks.text('the chunks', corpus.model)}; {percent(chunks.share_truncated)} of the text is "
+            f"invisible to dense search, and {given} of the passages that readers get are of such a chunk."
         )
     if one.corpus is not None and one.corpus.asked_cut:
         longer_by = one.corpus.asked_tokens / one.corpus.asked_cut
         told.append(
-            f"what {one.corpus.asked_cut:,} of {one.corpus.asked:,} questions were searched by is longer than "
+            f"{one.corpus.asked_cut:,} of {one.corpus.asked:,} search queries are longer than "
             f"{short_name(one.corpus.model)} reads, by {longer_by:,.0f} tokens on average."
         )
     told += [
-        f"{stage_name(stage)}: its model did not read all that it was sent: {found.text('questions')}."
+        f"{stage_name(stage)}: its model did not read all of its input: {found.text('questions')}."
         for stage, found in one.stages.items()
     ]
     told += [
-        f"{metric}: what was to be judged was not all read, {found.text('scores')}: these judge a part."
+        f"{metric}: the model did not read all of its input: {found.text('scores')}, which judge a part."
         for metric, found in one.metrics.items()
     ]
     return told

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import truncation_sentences
@@ -11,7 +9,7 @@ from rag_lab.comparison.findings.change_sentences import changes_sentences, is_m
 from rag_lab.comparison.findings.evidence_sentences import gain_sentences
 from rag_lab.comparison.findings.verdict import main_effects_by_margin, verdict
 from rag_lab.comparison.tables.hyde_study import study_conclusion
-from rag_lab.comparison.tables.pareto import SELDOM, Cost, Front
+from rag_lab.comparison.tables.pareto import Cost, Front
 from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.evidence import whole_files_sentences
@@ -145,31 +143,17 @@ def share_of_resamples(share: float) -> str:
 
 
 def _front_sentence(comparison: Comparison, front: Front) -> str:
-    against = listing([COST_NAMES[cost] for cost in front.costs])
-    together = " together" if len(front.costs) > 1 else ""
+    costs = [COST_NAMES[cost] for cost in front.costs]
     members = some_of([comparison.codes[variant] for variant in front.members], 26)
-    metric = comparison.directed(str(comparison.main_metric))
-    return f"On the front of {metric} against {against}{together}: {members}; {_certainty(comparison, front)}."
-
-
-def _certainty(comparison: Comparison, front: Front) -> str:
+    sentence = f"No variant beats {members} in {listing([comparison.directed(str(comparison.main_metric)), *costs])}."
     if not front.shares:
-        noun = "question" if comparison.clusters is None else "cluster"
-        return f"{counted(comparison.front.n_units, noun)} cannot tell how certain that is"
-    moves = [
-        _moves(comparison, shares, verb)
-        for shares, verb in ((front.leaving, "leaves"), (front.joining, "joins"))
-        if shares
-    ]
-    if not moves:
-        return f"no variant leaves or joins it in {share_of_resamples(SELDOM)} of resamples or more"
-    return f"{', and '.join(moves)} of resamples, so the front is not certain"
-
-
-def _moves(comparison: Comparison, shares: Mapping[str, float], verb: str) -> str:
-    """Write who leaves or joins a front, the commonest first: `C leaves it in 38%, D in 12%`."""
-    in_order = sorted(shares.items(), key=lambda item: -item[1])
-    (first, share), *others = in_order
-    told = [f"{comparison.codes[first]} {verb} it in {share_of_resamples(share)}"]
-    told += [f"{comparison.codes[variant]} in {share_of_resamples(share)}" for variant, share in others]
-    return some_of(told, _MOST)
+        units = counted(comparison.front.n_units, "question" if comparison.clusters is None else "cluster")
+        return f"{sentence} {units} cannot tell how certain that is."
+    moves = []
+    for shares, verb in ((front.leaving, "is beaten"), (front.joining, "is not beaten")):
+        in_order = sorted(shares, key=shares.__getitem__, reverse=True)
+        codes = [(comparison.codes[one], share_of_resamples(shares[one])) for one in in_order]
+        commonest = [f"{code} {verb} in {share} of resamples" for code, share in codes[:1]]
+        others = [f"{code} in {share}" for code, share in codes[1:]]
+        moves += [some_of([*commonest, *others], _MOST)] if commonest else []
+    return f"{sentence} Not certain: {'; '.join(moves)}." if moves else sentence

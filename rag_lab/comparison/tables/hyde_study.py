@@ -172,9 +172,9 @@ def study_conclusion(study: RoutingStudy) -> str:
     seen = _seen({"gain": gain.mean, "low": gain.low, "high": gain.high}, "gain")
     on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
     return (
-        f"Routing HyDE by class{_setting(study)}: the rule learned from this run is HyDE for {_listing(on)}; on "
-        f"questions they were not learned on, such rules change {study.scale.named(study.metric)} by {seen} against "
-        f"{_BETTER_ARM}: {_pays(study, gain)}.{_most(study)}"
+        f"Routing HyDE by class{_setting(study)}: the rule learned from this run is HyDE for {_listing(on)}. On new "
+        f"questions such rules change {study.scale.named(study.metric)} by {seen} against {_BETTER_ARM}: "
+        f"{_pays(study, gain)}.{_most(study)}"
     )
 
 
@@ -197,13 +197,12 @@ def _most(study: RoutingStudy) -> str:
     """Say what the best rule could gain, where it can be told."""
     known, one = study.class_ceiling, study.question_ceiling
     if known is not None and known.gain is not None:
-        more = f"{_left(known)} against {_BETTER_ARM}, beyond what classes dealt out at random would show"
-        return f" The ceiling of a rule by these classes: {more}."
+        return f" The best rule by class would change the score by {_left(known)}, chance subtracted."
     if one.gain is None:
         return ""
     if one.is_of_repeats:
-        return f" The ceiling of a router that knows each question: {_left(one)} against {_BETTER_ARM}."
-    return f" Choosing afterwards for each question: {_left(one)} beyond what chance alone would show."
+        return f" A router that knows each question would change the score by {_left(one)}."
+    return f" The better arm of each question would change the score by {_left(one)}, chance subtracted."
 
 
 def study_sentences(study: RoutingStudy) -> list[str]:
@@ -247,30 +246,28 @@ def _of_classes(known: Ceiling) -> str:
     arm = _ARM[known.best_arm]
     if not known.seen:
         return (
-            f"In every class {arm} scores best: no rule by these classes could gain on these questions, on others "
-            f"{_left(known)} beyond chance."
+            f"In every class {arm} scores best: no rule by these classes gains on these questions. On others it could "
+            f"gain {_left(known)}, chance subtracted."
         )
     return (
-        f"Choosing afterwards the better arm for each class shows {signed(known.seen)} over {arm}, and classes dealt "
-        f"out at random would show {signed(known.by_chance)}: a gain of {_left(known)} beyond that, the ceiling of a "
-        "rule by these classes."
+        f"Choosing the better arm of each class afterwards gains {signed(known.seen)} over {arm}; random classes "
+        f"would gain {signed(known.by_chance)}. A rule by these classes can gain {_left(known)} at most."
     )
 
 
 def _of_repeats(study: RoutingStudy, one: Ceiling) -> str:
     return (
-        "Taking for each question the arm that was better for it in one repeat, and not the better one for all, "
-        f"changes {study.scale.named(study.metric)} in the other repeats by {_left(one)}: the ceiling, on these "
-        f"{one.n} questions, of a router that knows each of them."
+        "Choosing each question's arm by one repeat, and not one arm for all, changes "
+        f"{study.scale.named(study.metric)} in the other repeats by {_left(one)}. No router can gain more on these "
+        f"{one.n} questions."
     )
 
 
 def _of_single_scores(one: Ceiling) -> str:
     return (
-        f"Choosing afterwards the better of no HyDE and HyDE for each question shows {signed(one.seen)} over "
-        f"{_ARM[one.best_arm]}, and two arms that differ by their mean and by chance alone would show "
-        f"{signed(one.by_chance)}: a gain of {_left(one)} beyond chance. What lasts and what was chance cannot be told "
-        "from one score a question; `repeats: 2` tells them apart."
+        f"Choosing the better arm of each question afterwards gains {signed(one.seen)} over {_ARM[one.best_arm]}; "
+        f"chance alone gives {signed(one.by_chance)}. {_left(one)} is left. One score a question cannot separate "
+        "what lasts from chance; `repeats: 2` can."
     )
 
 

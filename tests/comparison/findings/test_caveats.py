@@ -64,9 +64,8 @@ def test_a_variant_of_which_less_was_read_is_said_to_be_at_a_disadvantage_once(r
     )
     assert recommendation(found).reasons[0].startswith(warning)
     assert topics(found)["Not read"] == [
-        "B: 66% of the chunks are longer than minilm reads (256 tokens, here about 1,020 characters); what stands "
-        "behind, 32% of the text, is not searched by meaning, and 75% of the passages at the ranks that a reader gets "
-        "stand on such a chunk.",
+        "B: 66% of the chunks are longer than minilm reads (256 tokens, here about 1,020 characters); 32% of the "
+        "text is invisible to dense search, and 75% of the passages that readers get are of such a chunk.",
     ]
     page, text = to_html(found), found.to_markdown()
     for shown in (page, text, " ".join(screen(found).split())):
@@ -114,7 +113,7 @@ def test_what_a_stage_did_not_read_of_questions_is_told(synthetic: ModuleType, r
         "66% of chunks cut at 256 tokens; reranking: not all read on 10 of 40 questions"
     )
     assert (
-        "B: Reranking: its model did not read all that it was sent: 100 tokens on average, of 10 of 40 questions."
+        "B: Reranking: its model did not read all of its input: 100 tokens on average, of 10 of 40 questions."
         in truncation_sentences(found)
     )
 

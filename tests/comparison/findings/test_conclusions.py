@@ -183,28 +183,25 @@ def with_front(comparison, found):
 
 def test_a_certain_front_and_an_uncertain_one_say_which_they_are(planted, tmp_path):
     told = front_sentences(planted)
-    assert told[0] == (
-        "On the front of retrieval.ndcg@5 against seconds: A and B; no variant leaves or joins it in 5% of resamples "
-        "or more."
-    )
-    assert "against seconds, tokens and dollars together: A and B" in told[3] and len(told) == 4
+    assert told[0] == "No variant beats A and B in retrieval.ndcg@5 and seconds."
+    assert told[3] == "No variant beats A and B in retrieval.ndcg@5, seconds, tokens and dollars." and len(told) == 4
     assert front_sentences_by_cost(planted) == told[:3]
     (sentence,) = front_sentences(uncertain(tmp_path / "run"))
-    assert sentence.startswith("On the front of retrieval.ndcg@5 against seconds: B; A joins it in 3")
-    assert sentence.endswith("% of resamples, so the front is not certain.")
+    assert sentence.startswith("No variant beats B in retrieval.ndcg@5 and seconds. Not certain: A is not beaten in 3")
+    assert sentence.endswith("% of resamples.")
 
 
 def test_who_leaves_and_who_joins_stand_in_one_sentence(planted):
     front = Front(("seconds",), ("a", "c"), {"a": 0.99, "b": 0.07, "c": 0.62})
     assert front_sentences(with_front(planted, CostFronts(fronts=(front,), n_units=60))) == [
-        "On the front of retrieval.ndcg@5 against seconds: A and C; C leaves it in 38%, and B joins it in 7% of "
-        "resamples, so the front is not certain."
+        "No variant beats A and C in retrieval.ndcg@5 and seconds. Not certain: C is beaten in 38% of "
+        "resamples; B is not beaten in 7% of resamples."
     ]
 
 
 def test_few_questions_and_who_is_left_out_are_named(planted, tmp_path):
     assert front_sentences(certain(tmp_path / "run", 9))[0].endswith(
-        "A and B; 9 questions cannot tell how certain that is."
+        "A and B in retrieval.ndcg@5 and seconds. 9 questions cannot tell how certain that is."
     )
     found = CostFronts(left_out={"a": "no scores", "c": "no scores"}, note="There is nothing.")
     assert front_sentences(with_front(planted, found)) == ["Without a place: A and C (no scores).", "There is nothing."]
