@@ -66,7 +66,9 @@ class Preferring:
         trial = self.now
         if trial is None:
             raise ConfigError("Everything is judged; take more questions, as in prefer(run, questions=40).")
-        self._write(trial, choice)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        one = Preference(trial.question.question_id, trial.left, trial.right, choice, trial.shown, now)
+        add_preference(self._comparison.run.path, one)
 
     def undo(self) -> None:
         """Take the last choice back; it is asked again."""
@@ -74,11 +76,6 @@ class Preferring:
             raise ConfigError("There is no choice to undo.")
         last = self._made[-1]
         add_preference(self._comparison.run.path, Preference(last.question_id, last.left, last.right, "undo", ""))
-
-    def _write(self, trial: Trial, choice: Choice) -> None:
-        made = datetime.now(UTC).isoformat(timespec="seconds")
-        one = Preference(trial.question.question_id, trial.left, trial.right, choice, trial.shown, made)
-        add_preference(self._comparison.run.path, one)
 
     @cached_property
     def _all(self) -> Trials:

@@ -109,8 +109,5 @@ class OverlapScorer:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score in [0, 1] for each (question, passage), in order."""
         self.pairs += pairs
-        return [_overlap(set(_words(question)), set(_words(passage))) for question, passage in pairs]
-
-
-def _overlap(asked: set[str], given: set[str]) -> float:
-    return len(asked & given) / len(asked) if asked else 0.0
+        words = [(set(_words(question)), set(_words(passage))) for question, passage in pairs]
+        return [len(asked & read) / len(asked) if asked else 0.0 for asked, read in words]

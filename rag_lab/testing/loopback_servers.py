@@ -231,7 +231,9 @@ def rerank_server(model: str = "tiny", script: Script = (), *, most_tokens: int 
         if path == "/v1/models":
             return {"object": "list", "data": [{"id": model, "max_model_len": most_tokens}]}
         if path == "/tokenize":
-            return _tokenized(body)
+            if "prompt" in body:
+                return {"count": len(body["prompt"].split())}
+            return [[{"text": word} for word in text.split()] for text in body["inputs"]]  # type: ignore[misc]
         if not body:  # a GET, which only looks whether something is there
             return {}
         if "texts" in body:
@@ -241,12 +243,6 @@ def rerank_server(model: str = "tiny", script: Script = (), *, most_tokens: int 
 
     with running_server(script, render, descriptions=("/tokenize",)) as server:
         yield server
-
-
-def _tokenized(body: Json) -> Json | list[Json]:
-    if "prompt" in body:
-        return {"count": len(body["prompt"].split())}
-    return [[{"text": word} for word in text.split()] for text in body["inputs"]]  # type: ignore[misc]
 
 
 def _ranked(body: Json, passages: list[str], most_tokens: int) -> list[tuple[int, float]]:

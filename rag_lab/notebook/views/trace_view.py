@@ -149,9 +149,9 @@ def _ranking_text(ranking: Ranking, trace: Trace) -> str:
         holds = holds_evidence(hit, trace.question)
         score = plain(hit.scores.get(step, hit.score))
         lines.append(f"{rank:4} {'★' if holds else ' '} {score:>8}  {one_line(place(hit.source, hit.page))}")
-        told = opening(pieces(hit, trace.text(hit), trace.question), _OPENING_CHARS)
-        if told and (holds or rank <= _WITH_TEXT):
-            lines.append(" " * 17 + one_line("".join(piece.text for piece in told)))
+        words = opening(pieces(hit, trace.text(hit), trace.question), _OPENING_CHARS)
+        if words and (holds or rank <= _WITH_TEXT):
+            lines.append(" " * 17 + one_line("".join(piece.text for piece in words)))
     return "\n".join(lines)
 
 
