@@ -89,7 +89,7 @@ class Processes:
         if "kernels.fork_server" in command:
             return forked.get(self.roles.get(parent, ""), "fork server")
         for words, role in (
-            ("host.holder_process", "holder"),
+            ("models.model_process", "holder"),
             ("kernels.notebook_process", "notebook"),
             ("ipykernel_launcher", "kernel"),
             ("main() worker", "worker"),

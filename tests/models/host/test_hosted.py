@@ -258,7 +258,7 @@ def test_what_holds_a_model_ends_with_a_sweep_that_is_killed(tiny, monkeypatch):
     done = subprocess.run([sys.executable, "-c", SWEEP, tiny], capture_output=True, text=True)
     folder, pid, _ = done.stdout.split()
     alive = threading.Event()
-    while Path(f"/proc/{pid}").exists() and "holder_process" in Path(f"/proc/{pid}/cmdline").read_text():
+    while Path(f"/proc/{pid}").exists() and "model_process" in Path(f"/proc/{pid}/cmdline").read_text():
         alive.wait(0.05)
     assert not Path(folder).exists()
 
