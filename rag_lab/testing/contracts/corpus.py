@@ -81,7 +81,7 @@ class SplitterContract(ModuleContract):
             inside = {place for start, end in row_spans(text) for place in range(start + 1, end)}
             assert not inside & {place for span in spans for place in span}
 
-    def test_a_text_is_cut_the_same_whatever_stands_beside_it(self) -> None:
+    def test_a_text_is_split_the_same_whatever_the_batch(self) -> None:
         together = self._spans(_SPLIT)
         assert together == [self._spans([text])[0] for text in _SPLIT]
         assert self._spans([]) == []

@@ -82,7 +82,7 @@ class StageContract(ModuleContract):
         stage.run(traces)
         assert [request for model in models for request in model.requests] == list(foretold)
 
-    def test_it_does_not_change_the_trace_it_is_given(self) -> None:
+    def test_it_does_not_change_its_trace(self) -> None:
         trace = sample_trace()
         self._run(trace)
         assert trace == sample_trace()
@@ -186,7 +186,7 @@ class RerankerContract(PlacedContract):
 
     slot = "rerank"
 
-    def test_it_orders_what_it_was_given_by_falling_score(self) -> None:
+    def test_it_orders_its_candidates_by_falling_score(self) -> None:
         for trace, found in self.results():
             assert _is_ranking(found)
             assert _ids(found) <= _ids(trace.candidates)
@@ -197,7 +197,7 @@ class SelectionContract(PlacedContract):
 
     slot = "select"
 
-    def test_it_keeps_some_of_what_it_was_given(self) -> None:
+    def test_it_keeps_some_of_its_passages(self) -> None:
         for trace, found in self.results():
             assert _is_ranking(found)
             assert _ids(found) <= _ids(trace.ranked)
