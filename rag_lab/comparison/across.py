@@ -89,9 +89,10 @@ def compare_runs(
         RagLabError: if a folder is no run or has no scores, the runs share no question or declare different clusters,
             or an option is unknown.
     """
-    options: dict[str, Any] = {"correction": correction, "pairs": pairs}
-    runs = read_comparison(first, **options), read_comparison(second, **options)
-    names = _names(*runs)
+    chosen: dict[str, Any] = {"correction": correction, "pairs": pairs}
+    runs = read_comparison(first, **chosen), read_comparison(second, **chosen)
+    folders = [one.run.path.resolve().name for one in runs]
+    names = (folders[0], folders[1]) if folders[0] != folders[1] else (f"{folders[0]}-1", f"{folders[1]}-2")
     both = shared(runs)
     parts = [
         one.scores[one.scores["question_id"].isin(both.questions)].assign(run=name)
@@ -99,16 +100,6 @@ def compare_runs(
     ]
     scores = pd.concat(parts, ignore_index=True)
     prefixed = scores.assign(variant_id=scores["run"].astype(str) + "/" + scores["variant_id"].astype(str))
-    return _compared(runs, names, both, scores, prefixed)
-
-
-def _compared(
-    runs: tuple[Comparison, Comparison],
-    names: tuple[str, str],
-    both: Shared,
-    scores: pd.DataFrame,
-    prefixed: pd.DataFrame,
-) -> AcrossRuns:
     is_quality = scores["metric"].isin({*runs[0].quality_metrics, *runs[1].quality_metrics})
     quality = prefixed[is_quality]
     scales = {**runs[0].scales, **runs[1].scales}
@@ -117,12 +108,12 @@ def _compared(
         for name, run in zip(names, runs, strict=True)
         for variant, config in run.pipelines.items()
     }
-    pairs, same = (
+    compared, same = (
         [replace(one, withheld=not_compared(one.metric, configs, (one.variant_id, one.against))) for one in some]
         for some in (_pairs(runs, names, quality), _same_variant(runs, names, quality))
     )
     options = Options(runs[0].correction, runs[0].run.strict, both.clusters, _noise(runs), scales)
-    hypotheses = [one.hypothesis for one in (*pairs, *same) if not one.withheld]
+    hypotheses = [one.hypothesis for one in (*compared, *same) if not one.withheld]
     found = answers(quality, hypotheses, options) if hypotheses else {}
     return AcrossRuns(
         first=runs[0],
@@ -132,7 +123,7 @@ def _compared(
         changes=tuple(manifest_diff(runs[0].run, runs[1].run)),
         scores=prefixed,
         summary=summary(prefixed, clusters=both.clusters, scales=scales),
-        differences=differences_table(pairs, found),
+        differences=differences_table(compared, found),
         same=differences_table(same, found),
     )
 
@@ -159,12 +150,6 @@ def _noise(runs: tuple[Comparison, Comparison]) -> dict[str, NoiseComponents]:
     """Return the noise of each metric in the run where it is the larger."""
     found = [(name, noise) for one in runs for name, noise in one.noise.items()]
     return dict(sorted(found, key=lambda pair: pair[1].per_question or 0.0))  # of two of one name the last stays
-
-
-def _names(first: Comparison, second: Comparison) -> tuple[str, str]:
-    """Return what the runs are called: by their folders, numbered where these have one name."""
-    one, other = first.run.path.resolve().name, second.run.path.resolve().name
-    return (one, other) if one != other else (f"{one}-1", f"{other}-2")
 
 
 Runs = tuple[Comparison, Comparison]
@@ -216,7 +201,11 @@ def shared(runs: Runs) -> Shared:
     same = tuple(name for name in ids if asked[0][name] == asked[1][name])
     others = tuple(name for name in ids if asked[0][name] != asked[1][name])
     if not same:
-        raise RagLabError(_nothing_shared(runs, len(others)))
+        ids_in_both = f" ({counted(len(others), 'id')} in both, but for different questions)" if others else ""
+        raise RagLabError(
+            f"{runs[0].run.path} and {runs[1].run.path} share no question{ids_in_both}, so they cannot be compared; "
+            "give two runs of one dataset."
+        )
     rule = _rule(runs)
     return Shared(same, others, rule, _clusters(runs, same) if rule != "none" else None)
 
@@ -225,12 +214,6 @@ def _asked(comparison: Comparison) -> dict[str, Any]:
     """Return what was asked, by the id of each question that has scores: two datasets may both have a `q1`."""
     scored = set(comparison.scores["question_id"])
     return {name: (one.text, one.history) for name, one in comparison.asked.items() if name in scored}
-
-
-def _nothing_shared(runs: Runs, n_others: int) -> str:
-    paths = " and ".join(str(one.run.path) for one in runs)
-    ids = f" ({counted(n_others, 'id')} in both, but for different questions)" if n_others else ""
-    return f"{paths} share no question{ids}, so they cannot be compared; give two runs of one dataset."
 
 
 def _rule(runs: Runs) -> str:
