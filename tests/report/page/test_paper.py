@@ -69,3 +69,8 @@ def test_what_paper_leaves_out_is_marked_in_the_page(comparison: Comparison) -> 
     for name in ("verdict", "scores", "changes", "coverage", "method"):
         assert f'<section id="{name}"' in page
     assert ".off-paper{display:none}" in asset("print.css")
+
+
+def test_caveats_that_fold_on_a_screen_are_open_on_paper(comparison: Comparison) -> None:
+    style = asset("print.css")
+    assert ".page details.chip{display:block!important" in style and ".chip::details-content{" in style
