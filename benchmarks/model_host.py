@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rag_lab.models.host.address import HOST_VARIABLE, OFF, holders, model_host
+from rag_lab.models.host.address import HOST_VARIABLE, OFF, model_host, model_processes
 
 MODELS = {
     "sentence_transformers:minilm": "embedder",
@@ -84,7 +84,7 @@ def compared(kind: str, spec: str, n: int) -> dict[str, Any]:
     loaded_s, started = time.perf_counter() - started, time.perf_counter()
     with model_host() as environment:
         asking = kernels(kind, spec, n, environment)
-        (held,) = holders(Path(environment[HOST_VARIABLE]))
+        (held,) = model_processes(Path(environment[HOST_VARIABLE]))
         beside = of_process(held.process.pid)
     result = {
         "loaded_in_each": summary(each, loaded_s, {}),
