@@ -250,8 +250,8 @@ def _of_classes(known: Ceiling) -> str:
             f"gain {_left(known)}, chance subtracted."
         )
     return (
-        f"Choosing the better arm of each class afterwards gains {signed(known.seen)} over {arm}; random classes "
-        f"would gain {signed(known.by_chance)}. A rule by these classes can gain {_left(known)} at most."
+        f"Choosing the better arm of each class afterwards changes the score by {signed(known.seen)} against {arm}; "
+        f"random classes would change it by {signed(known.by_chance)}. A rule by these classes can reach {_left(known)}."
     )
 
 
@@ -265,9 +265,9 @@ def _of_repeats(study: RoutingStudy, one: Ceiling) -> str:
 
 def _of_single_scores(one: Ceiling) -> str:
     return (
-        f"Choosing the better arm of each question afterwards gains {signed(one.seen)} over {_ARM[one.best_arm]}; "
-        f"chance alone gives {signed(one.by_chance)}. {_left(one)} is left. One score a question cannot separate "
-        "what lasts from chance; `repeats: 2` can."
+        f"Choosing the better arm of each question afterwards changes the score by {signed(one.seen)} against "
+        f"{_ARM[one.best_arm]}; chance alone by {signed(one.by_chance)}. {_left(one)} is left. One score a question "
+        "cannot separate what lasts from chance; `repeats: 2` can."
     )
 
 
