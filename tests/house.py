@@ -12,7 +12,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import NamedTuple
 
-MOST_FILES = 20
+MOST_FILES = 15
 
 
 class Arrow(NamedTuple):

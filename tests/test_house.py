@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from house import House, without_counterpart
+from house_measures import Weight
 
 REPOSITORY = Path(__file__).parents[1]
 RAG_LAB = House(REPOSITORY / "rag_lab")
@@ -120,10 +121,10 @@ def test_a_circle_is_found_also_where_a_function_closes_it(tmp_path):
     assert built(tmp_path, files | {"b/three.py": "NAME = 1"}).circle() == []
 
 
-def test_a_folder_of_21_files_is_crowded_and_one_of_20_is_not(tmp_path):
-    files = {f"hall/file_{number}.py": "" for number in range(20)}
+def test_a_folder_of_16_files_is_crowded_and_one_of_15_is_not(tmp_path):
+    files = {f"hall/file_{number}.py": "" for number in range(15)}
     assert built(tmp_path, files).crowded() == []
-    assert built(tmp_path, {"hall/one_more.py": ""}).crowded() == ["home/hall: 21 files"]
+    assert built(tmp_path, {"hall/one_more.py": ""}).crowded() == ["home/hall: 16 files"]
 
 
 def test_twins_are_found_on_the_ground_and_may_be_in_the_rooms_of_rooms(tmp_path):
@@ -146,3 +147,69 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
         (tmp_path / "tests" / name).mkdir(parents=True)
         (tmp_path / "tests" / name / "test_it.py").touch()
     assert without_counterpart(tmp_path / "tests", house.folder) == ["gone"]
+
+
+# The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
+# comment is where the room is to come to.
+MOST_LINES = {
+    "ground": 1_450,  # 1_100
+    "_kit": 2_240,  # 1_800
+    "memory": 1_510,  # 1_300
+    "models": 8_840,  # 7_300
+    "stores": 1_610,  # 1_500
+    "corpus": 5_270,  # 4_600
+    "data": 2_500,  # 2_100
+    "stages": 4_840,  # 4_100
+    "corpus_profile": 410,  # 400
+    "statistics": 3_700,  # 3_500
+    "evaluation": 3_620,  # 3_300
+    "runs": 1_560,  # 1_200
+    "comparison": 5_900,  # 4_400
+    "report": 3_610,  # 2_700
+    "experiment": 10_560,  # 7_600
+    "notebook": 3_110,  # 2_600
+    "testing": 1_400,  # 1_200
+    "cli": 2_890,  # 2_300
+}
+MOST_MODULES = 434  # 400
+MOST_NAMED = 82  # classes, functions and methods for each 1,000 lines; 60
+MOST_IMPORTS = 87  # of 1,000 lines; 60
+MOST_SLIVERS = 5  # modules with fewer than 25 lines of code, `__init__.py` not counted
+MOST_CALLED_ONCE = 345  # private functions of fewer than five statements that their file names once
+MOST_DIALECT = 2  # names with a word of the table in CONTRIBUTING.md; 0
+MOST_CODE = 300  # lines of a module that hold code
+CIRCLES: list[str] = []  # folders of which some children import each other
+
+WEIGHT = Weight(RAG_LAB.folder)
+
+
+def test_each_room_keeps_its_budget_of_lines():
+    lines = WEIGHT.lines()
+    assert lines.keys() == MOST_LINES.keys()
+    assert {room: n for room, n in lines.items() if n > MOST_LINES[room]} == {}
+
+
+def test_modules_are_few_and_neither_slivers_nor_heaps():
+    code = {path: n for path, n in WEIGHT.code().items() if path.name != "__init__.py"}
+    assert len(WEIGHT.texts) <= MOST_MODULES
+    assert sum(n < 25 for n in code.values()) <= MOST_SLIVERS
+    assert [str(path) for path, n in code.items() if n > MOST_CODE] == []
+
+
+def test_a_folder_lies_at_most_two_levels_below_its_room():
+    assert [str(path) for path in WEIGHT.texts if len(path.parts) > 4] == []
+
+
+def test_names_and_imports_are_a_small_part_of_the_lines():
+    lines = WEIGHT.lines().total()
+    assert 1000 * WEIGHT.named() <= MOST_NAMED * lines
+    assert 1000 * WEIGHT.imports() <= MOST_IMPORTS * lines
+    assert len(WEIGHT.called_once()) <= MOST_CALLED_ONCE
+
+
+def test_children_of_a_folder_import_each_other_in_no_circle():
+    assert WEIGHT.circles() == CIRCLES
+
+
+def test_names_are_the_field_s_words():
+    assert len(WEIGHT.dialect()) <= MOST_DIALECT, WEIGHT.dialect()

@@ -19,8 +19,8 @@ from rag_lab.experiment.designs.factors import (
 )
 from rag_lab.experiment.designs.fractional import fraction_notices
 from rag_lab.experiment.designs.registry import combinations, is_built_in
+from rag_lab.experiment.designs.variant_id import BASELINE, unique, variant_id, variant_label
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.variant_id import BASELINE, unique, variant_id, variant_label
 from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
 
 _NOTHING = Wanted()

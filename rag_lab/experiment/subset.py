@@ -12,8 +12,8 @@ from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.config import Draft, ExperimentConfig
 from rag_lab.experiment.design import Expansion
+from rag_lab.experiment.designs.variant_id import variant_id
 from rag_lab.experiment.experiment_error import ExperimentError
-from rag_lab.experiment.variant_id import variant_id
 
 _LONGEST = 64  # of an experiment's name
 

@@ -251,7 +251,7 @@ def _of_classes(known: Ceiling) -> str:
         )
     return (
         f"Choosing the better arm of each class afterwards changes the score by {signed(known.seen)} against {arm}; "
-        f"random classes would change it by {signed(known.by_chance)}. A rule by these classes can reach {_left(known)}."
+        f"random classes by {signed(known.by_chance)}. A rule by these classes can reach {_left(known)}."
     )
 
 

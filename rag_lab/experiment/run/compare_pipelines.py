@@ -25,13 +25,13 @@ from rag_lab.evaluation.registry import AnyMetric, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.design import Expansion, Variant
+from rag_lab.experiment.designs.variant_id import BASELINE, variant_label
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import choose_questions
 from rag_lab.experiment.run.outputs import keep_manifest
 from rag_lab.experiment.run.progress import is_watched
 from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork
-from rag_lab.experiment.variant_id import BASELINE, variant_label
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.report.shown_comparison import compare as compare_run

@@ -11,11 +11,11 @@ from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.designs.factors import Changes, first_values, settled
+from rag_lab.experiment.designs.variant_id import variant_id, variant_label
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.race import round_plan
 from rag_lab.experiment.same_pipeline import run_once
 from rag_lab.experiment.stage_identities import Readers
-from rag_lab.experiment.variant_id import variant_id, variant_label
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def spread_labels(axes: Axes, points: Sequence[tuple[str, float, float]]) -> Non
     """Write each (text, x, y) right of its point, with a thin line; labels of neighbours are pushed apart."""
     axes.figure.canvas.draw()
     spots = [axes.transData.transform((x, y)) * 72 / axes.figure.dpi for _, x, y in points]
-    heights = _pushed_apart([(float(spot[0]), float(spot[1])) for spot in spots])
+    heights = _spread_out([(float(spot[0]), float(spot[1])) for spot in spots])
     line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4}
     for (text, x, y), spot, height in zip(points, spots, heights, strict=True):
         offset = (16, height - float(spot[1]))
@@ -70,7 +70,7 @@ def spread_labels(axes: Axes, points: Sequence[tuple[str, float, float]]) -> Non
         axes.annotate(text, (x, y), offset, textcoords="offset points", **style)
 
 
-def _pushed_apart(spots: Sequence[tuple[float, float]]) -> list[float]:
+def _spread_out(spots: Sequence[tuple[float, float]]) -> list[float]:
     """Return heights near those of `spots` (in points) at which labels beside them do not overlap."""
     heights = [y + index * 1e-3 for index, (_, y) in enumerate(spots)]
     for _ in range(100):

@@ -126,7 +126,7 @@ def routing_tables(study: RoutingStudy) -> list[Table]:
     if study.confusion is not None:
         rows = tuple((str(name), *(str(int(n)) for n in row)) for name, row in study.confusion.iterrows())
         header = ("labelled", *(str(name) for name in study.confusion.columns))
-        made.append(Table(f"The class that the pipeline gave, by the labelled class{_beside(study)}", header, rows))
+        made.append(Table(f"The class that the pipeline gave, by the labelled class{_where(study)}", header, rows))
     if study.mistakes is not None:
         made.append(Table(_mistakes_title(study), _MISTAKE_HEADER, _mistake_rows(study), names=2))
     return made
@@ -140,7 +140,7 @@ def rule_table(study: RoutingStudy) -> Table:
         if learned
         else ()
     )
-    return Table(f"Learned rule{_beside(study)}", ("class", "HyDE", "why"), rows, names=3)
+    return Table(f"Learned rule{_where(study)}", ("class", "HyDE", "why"), rows, names=3)
 
 
 def _class_table(study: RoutingStudy) -> Table:
@@ -160,7 +160,7 @@ def _class_table(study: RoutingStudy) -> Table:
     ]
     by = "as the dataset labels it" if study.column == "labelled" else "as the pipeline gave it"
     family = "p corrected within the secondary family, of a pair that is primary within that one"
-    title = f"{study.metric} by class, {by}{_beside(study)}; {family}"
+    title = f"{study.metric} by class, {by}{_where(study)}; {family}"
     return Table(title, _CLASS_HEADER, tuple(rows), names=2, words=1)
 
 
@@ -177,13 +177,13 @@ def _ceiling_table(study: RoutingStudy) -> Table:
         for name, each in named.items()
     )
     title = (
-        f"What the better arm, chosen afterwards, gains in {study.metric} over the better arm for all{_beside(study)}"
+        f"What the better arm, chosen afterwards, gains in {study.metric} over the better arm for all{_where(study)}"
     )
     return Table(title, _CEILING_HEADER, rows, names=1)
 
 
 def _mistakes_title(study: RoutingStudy) -> str:
-    return f"What the classifier's mistakes cost in {study.metric}{_beside(study)} (positive: they hurt)"
+    return f"What the classifier's mistakes cost in {study.metric}{_where(study)} (positive: they hurt)"
 
 
 def _mistake_rows(study: RoutingStudy) -> tuple[tuple[str, ...], ...]:
@@ -202,7 +202,7 @@ def _mistake_rows(study: RoutingStudy) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _beside(study: RoutingStudy) -> str:
+def _where(study: RoutingStudy) -> str:
     return f", with {study.where}" if study.where else ""
 
 

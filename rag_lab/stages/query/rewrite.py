@@ -99,16 +99,16 @@ class GuardedRewrite(BuiltInStage):
         rewritten = [trace for trace in traces if trace.question.history or not self.only_follow_ups]
         proposed = [trace for trace in rewritten if trace.proposed_query]
         similarity = dict(zip(map(id, proposed), self._similarities(proposed), strict=True))
-        unread = dict(zip(map(id, proposed), self._unread(proposed), strict=True))
+        truncated = dict(zip(map(id, proposed), self._truncated_tokens(proposed), strict=True))
         decided = iter(
-            replace(self._decide(trace, similarity.get(id(trace))), truncated_tokens=unread.get(id(trace), 0))
+            replace(self._decide(trace, similarity.get(id(trace))), truncated_tokens=truncated.get(id(trace), 0))
             for trace in rewritten
         )
         is_rewritten = set(map(id, rewritten))
         plain = PlainWords()
         return [next(decided) if id(trace) in is_rewritten else plain.outcome(trace) for trace in traces]
 
-    def _unread(self, traces: Sequence[Trace]) -> list[int]:
+    def _truncated_tokens(self, traces: Sequence[Trace]) -> list[int]:
         """Return how many tokens of what is compared for each trace the embedding model never reads."""
         texts = [{t.proposed_query or "", t.question.text, in_context(t)} for t in traces]  # each is read once
         return [sum(truncated_in_texts(self.embedder, [*some], "query")) for some in texts]
