@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from in_process import run_in_process
@@ -146,6 +147,6 @@ def test_what_no_trials_can_do_is_one_sentence(tmp_path, changes, said):
 
 
 def test_where_optuna_is_missing_one_sentence_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("rag_lab._kit.registry.find_spec", lambda name: None)
+    monkeypatch.setattr("rag_lab._kit.registry.find_spec", lambda name: None if name == "optuna" else find_spec(name))
     with pytest.raises(ExperimentError, match=r"The design optuna can not be used here: The package optuna is not"):
         race_plan(tmp_path, **TRIALS)
