@@ -36,7 +36,8 @@ READABLE = 4.5  # the contrast that WCAG asks of text
 # whether all stand on dark.
 LOOK = """(() => {
   document.querySelectorAll('.rl details').forEach(d => d.open = true);
-  const rgba = c => { const n = c.match(/[\\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1]; };
+  const rgba = c => { const n = c.match(/[\\d.]+/g).map(Number), most = c.startsWith('color(srgb') ? 255 : 1;
+    return [n[0] * most, n[1] * most, n[2] * most, n[3] ?? 1]; };
   const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
     .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
     .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
