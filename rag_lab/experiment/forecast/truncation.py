@@ -137,7 +137,7 @@ def _sentence(found: TruncationFound, plan: Plan) -> str:
     told = found.total.text(f"the {found.whose}{_named(found, plan)}", found.model)
     lost = percent(found.total.share_truncated)
     effect = "is not searched by meaning" if not found.is_sample else "counts for nothing in the reranking"
-    return f"{about}{told}; what stands behind, {lost} of the text, {effect}."
+    return f"{about}{told}; {lost} of the text {effect}."
 
 
 def _named(found: TruncationFound, plan: Plan) -> str:

@@ -59,7 +59,7 @@ def test_the_setting_whose_chunks_are_cut_is_named_and_what_its_comparison_measu
     cut, measures = truncation_sentences(truncations_of(checked), checked)
     assert cut == (
         "20% of the chunks of corpus.chunk_size 600 are longer than minilm reads (20 tokens, here about 90 "
-        "characters); what stands behind, 53% of the text, is not searched by meaning."
+        "characters); 53% of the text is not searched by meaning."
     )
     assert measures.startswith("What minilm cuts is not alike in the variants")
     assert cut in describe(checked).replace("\n", " ")
