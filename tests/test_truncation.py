@@ -83,10 +83,10 @@ def test_what_is_known_of_a_model_only_once_it_has_embedded_is_refused_or_counte
     with pytest.raises(ConfigError, match="of the chunks are longer than KnownLate.* reads .* on_truncation is refuse"):
         pipeline("refuse").run([ASKED])
     counting = pipeline("count")
-    assert counting.unread is None
+    assert counting.truncation is None
     (trace,) = counting.run([ASKED])
     assert record(trace, "search_dense").truncated_tokens > 1000
-    assert counting.unread.total.n_longer == 2
+    assert counting.truncation.total.n_longer == 2
 
 
 def test_where_it_is_refused_a_question_that_would_be_cut_fails_and_others_do_not(folder):

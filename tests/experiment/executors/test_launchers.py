@@ -17,7 +17,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.experiment.executors.launchers import executor_of
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep
-from rag_lab.models.host.address import holders
+from rag_lab.models.host.address import model_processes
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_two_nodes_give_the_scores_of_the_local_run_also_where_one_leaves_and_sh
         if len(running) == 3 and left:  # each core has a variant
             cluster.remove_node(left.pop(), allow_graceful=False)
         for folder in Path(tempfile.gettempdir()).glob("rag_lab_models_*"):
-            seen.update((folder, one.process) for one in holders(folder) if one.model == model)
+            seen.update((folder, one.process) for one in model_processes(folder) if one.model == model)
 
     monkeypatch.setattr("rag_lab.experiment.run.run_variants.SweepProgress.look", look)
     run = sweep(path, tmp_path / "run", executor="ray", progress=False)
