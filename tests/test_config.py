@@ -224,7 +224,7 @@ def test_the_pipeline_of_a_data_set_is_what_is_begun_with_by_every_way_in(chosen
         nested(_laptop().override({"answer.name": "none"}).differing()),
     ]  # fmt: skip
     assert open_pipeline(str(chosen), ["rerank.final_k=3"]).config.differing() == first | settings
-    bench = Bench(chosen, home=tmp_path / "home")
+    bench = Bench(chosen, name="chosen", home=tmp_path / "home")
     assert bench.config == config_of(chosen) and "set(" not in bench.as_python()
     bench.set("retrieval.mode", "hybrid")
     assert "'retrieval.mode': 'hybrid'" in bench.as_python()  # the default, and not what the data set has
