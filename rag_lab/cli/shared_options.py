@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_lab._kit.config_file import parse_yaml, read_mapping
 from rag_lab.cli import completion
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import redact_value
@@ -101,6 +100,8 @@ Cold = Annotated[
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     """Return dotted keys and values; `rerank.final_k=3` gives a number, `query.hyde=none` a text."""
+    from rag_lab._kit.config_file import parse_yaml
+
     changes: dict[str, Any] = {}
     problems = []
     for setting in settings:
@@ -138,6 +139,8 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
 
 def parse_slurm(given: Iterable[str]) -> dict[str, Any]:
     """Return what a scheduler is asked for, by key; of a YAML file where one is named."""
+    from rag_lab._kit.config_file import parse_yaml, read_mapping
+
     found: dict[str, Any] = {}
     for one in given:
         key, equals, value = one.partition("=")

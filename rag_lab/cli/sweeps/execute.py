@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rag_lab._kit.config_file import read_yaml
 from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run
 from rag_lab.errors import RagLabError
 
@@ -25,6 +24,7 @@ LONG_MINUTES = 2
 
 def kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[None]:
     """Prepare kernels from now on, unless the run folder looks finished; without any the block works as well."""
+    from rag_lab._kit.config_file import read_yaml
     from rag_lab.experiment.executors.local import prepared
     from rag_lab.experiment.run import MADE_FILE
 

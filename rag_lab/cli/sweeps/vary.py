@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_lab._kit.config_file import parse_yaml
 from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
 from rag_lab.cli.shared_options import DryRun, Jobs, Out, Settings, Yes, parse_settings
@@ -159,6 +158,8 @@ def vary(
 
 def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:
     """Return dotted keys and their values; `rerank.final_k=3,5` gives two numbers."""
+    from rag_lab._kit.config_file import parse_yaml
+
     found: dict[str, list[Any]] = {}
     problems = []
     for factor in factors:
