@@ -83,11 +83,6 @@ def info_to_json(info: MetricInfo) -> dict[str, Any]:
     return {key: sorted(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
-def info_from_json(value: Any) -> MetricInfo:
-    """Read what `info_to_json` wrote; anything else raises a ValueError."""
-    return _INFO.validate_python(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The models that a metric may use, the judge's remembered replies, its language, and who may see what."""

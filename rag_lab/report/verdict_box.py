@@ -12,8 +12,7 @@ from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.findings.recommendation import Recommendation, recommendation
 from rag_lab.comparison.findings.statements import ModuleRow, module_rows
 
-_FIRST = {"Use ": "Use", "Keep ": "Keep", "Undecided: ": "Undecided"}
-_NEXT = ("First, ", "A margin, ")
+_FIRST = {"Use ": "Use", "Undecided: ": "Undecided"}
 _CAVEATS = {
     "Not read": "Text that the embedding model does not read",
     "Labels": "Labels",
@@ -52,15 +51,13 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
     found, rows, said = recommendation(comparison), module_rows(comparison), topics(comparison)
     prefix = next((start for start in _FIRST if found.headline.startswith(start)), "")
     headline = found.headline.removeprefix(prefix)
-    answers = [line for line in found.lines if line.startswith("Answers: ")]
-    following = [line for line in (*found.lines, *found.reasons) if line.startswith(_NEXT)]
-    following += [line for line in found.lines if line not in (*answers, *following)]
+    following = [*filter(None, (found.first, found.margin_hint)), *found.labels]
     lines = {
         _FIRST.get(prefix, "Verdict"): [headline[:1].upper() + headline[1:]],
         "Leave out": _named(comparison, [row for row in rows if "may be left out" in row.why or row.word == "worse"]),
         "Cannot tell": _named(comparison, [row for row in rows if row.word in ("cannot tell", "no difference")]),
         "Without scores": _named(comparison, [row for row in rows if row.effect is None]),
-        "Answers": [line.removeprefix("Answers: ") for line in answers],
+        "Answers": list(filter(None, [found.answers])),
         "Price": _price(comparison, found.variant_id),
         "Do next": list(dict.fromkeys([*said.get("Next", []), *following])),
     }

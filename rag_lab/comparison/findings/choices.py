@@ -183,16 +183,16 @@ def gain_text(choices: Choices, variant: str) -> str:
     return f"it {verb} {metric} by {size} and {choices.surplus(variant).sentence}"
 
 
-def margin_hint(choices: Choices) -> list[str]:
-    """Say how the report could tell what pays and what may be left out, where no margin was given and one could be."""
+def margin_hint(choices: Choices) -> str:
+    """Say how the report could tell what pays and what may be left out; "" where a margin was given or none can be."""
     comparison, metric = choices.comparison, choices.metric
     scale = comparison.scales.get(metric)
     if metric in comparison.run.margins or scale is None or scale.width is None:
-        return []
-    return [
+        return ""
+    return (
         "A margin, the largest loss that you would accept, says what pays and what may be left out: `margin: "
         f"{{{metric}: …}}` in the experiment file before it runs, or then `rag-lab report RUN --margin {metric}=…`."
-    ]
+    )
 
 
 def margin_not_met(choices: Choices) -> list[str]:

@@ -153,10 +153,10 @@ _SETTINGS: dict[State, tuple[str, tuple[str, ...]]] = {
 _CUT = ("give the context more tokens", ("answer.context_tokens",))
 
 
-def answer_sentences(comparison: Comparison, variant: str) -> list[str]:
-    """Say what becomes of the answers of a variant against the baseline, where any were asked for."""
+def answers_sentence(comparison: Comparison, variant: str) -> str:
+    """Say what becomes of the answers of a variant against the baseline; "" where none were asked for."""
     told = [part for part in (_scored(comparison, variant), _used(comparison, variant)) if part]
-    return [f"Answers: {'; '.join(told)}."] if told and comparison.run.answered else []
+    return f"{'; '.join(told)}." if told and comparison.run.answered else ""
 
 
 def _scored(comparison: Comparison, variant: str) -> str:
@@ -182,20 +182,20 @@ def _used(comparison: Comparison, variant: str) -> str:
     return f"they use {ours['used']} of {counted(ours['items'], 'labelled piece')} of evidence{other}"
 
 
-def largest_loss(comparison: Comparison, variant: str) -> list[str]:
-    """Name the place that loses most of the evidence under a variant, if much, and the setting that decides it."""
+def largest_loss(comparison: Comparison, variant: str) -> str:
+    """Name the place that loses most of the evidence, and the setting that decides it; "" where none loses much."""
     row, config = _pieces(comparison).get(variant), comparison.pipelines.get(variant)
     if row is None or config is None:
-        return []
+        return ""
     state = max(_SETTINGS, key=lambda one: row[one])
     if row[state] < MUCH * row["items"] or not row[state]:
-        return []
+        return ""
     cut, lost = comparison.evidence.cut.get(variant, (0, 0))
     what, keys = _CUT if state == "budget" and 2 * cut > lost else _SETTINGS[state]
     flat = config.flat()
     settings = listing([f"`{key}` ({flat[key]})" for key in keys])
     where = state_names(comparison.evidence)[state].name
-    return [f"First, {what}: {settings}. {row[state]} of {row['items']} labelled pieces of evidence are {where}."]
+    return f"First, {what}: {settings}. {row[state]} of {row['items']} labelled pieces of evidence are {where}."
 
 
 def _pieces(comparison: Comparison) -> dict[Any, dict[Any, Any]]:

@@ -32,7 +32,7 @@ from rag_lab.comparison.findings.choices import (
     reference_name,
     savings,
 )
-from rag_lab.comparison.findings.evidence_sentences import answer_sentences, gain_sentences, largest_loss
+from rag_lab.comparison.findings.evidence_sentences import answers_sentence, gain_sentences, largest_loss
 from rag_lab.comparison.findings.statements import margin_sentence, module_rows, removed
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.comparable import not_comparable_sentence
@@ -48,16 +48,27 @@ class Recommendation:
 
     variant_id: the variant to use; None where the data do not say.
     headline: that in a sentence.
-    lines: below it, what becomes of the answers, which setting loses most of the evidence, and what labels are missing.
+    answers: below it, what becomes of the answers; "" where none were asked for.
+    first: the setting that loses most of the evidence; "" where none decides.
+    labels: which labels are missing.
+    margin_hint: how a margin would say more, of `reasons`; "" where it would not.
     reasons: what it costs, what the data rule out, and what to doubt; a sentence each.
     yaml: the whole configuration of the variant; "" where there is none.
     """
 
     variant_id: str | None
     headline: str
-    lines: tuple[str, ...]
+    answers: str
+    first: str
+    labels: tuple[str, ...]
+    margin_hint: str
     reasons: tuple[str, ...]
     yaml: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What stands below the headline, a sentence each."""
+        return tuple(filter(None, (f"Answers: {self.answers}" if self.answers else "", self.first, *self.labels)))
 
 
 def recommendation(comparison: Comparison) -> Recommendation:
@@ -84,29 +95,45 @@ def recommendation(comparison: Comparison) -> Recommendation:
     return _looks_better(choices) if choices.promising else _keep_reference(choices)
 
 
-def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = ()) -> Recommendation:
-    return _of(comparison, f"Undecided: {reason}", None, comparison.run.baseline, told)
+def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = (), hint: str = "") -> Recommendation:
+    return _of(comparison, f"Undecided: {reason}", None, comparison.run.baseline, told, hint)
 
 
 def _made(
-    choices: Choices, headline: str, variant: str | None, told: Sequence[str], about: str | None = None
+    choices: Choices,
+    headline: str,
+    variant: str | None,
+    told: Sequence[str],
+    about: str | None = None,
+    hint: str = "",
 ) -> Recommendation:
     """Return a recommendation: what `variant` lost stands with it; answers and evidence are those of `about`."""
     comparison, reference = choices.comparison, choices.reference or ""
     more = loss_sentences(comparison, variant, choices.metric) if variant is not None else []
     index = index_sentences(comparison, about or variant or reference, reference, reference_name(choices))
-    return _of(comparison, headline, variant, about or variant or reference, [*told, *index, *more])
+    return _of(comparison, headline, variant, about or variant or reference, told, hint, [*index, *more])
 
 
-def _of(comparison: Comparison, headline: str, variant: str | None, about: str, told: Sequence[str]) -> Recommendation:
+def _of(
+    comparison: Comparison,
+    headline: str,
+    variant: str | None,
+    about: str,
+    told: Sequence[str],
+    hint: str,
+    costs: Sequence[str] = (),
+) -> Recommendation:
     config = comparison.run.config(variant) if variant is not None else None
     rows = [comparison.difference(plan.variant_id, comparison.main_metric or "") for plan in comparison.variants[1:]]
     partly = not_comparable_sentence([str(row["verdict"]) if row else "" for row in rows])
     return Recommendation(
         variant,
         f"{partly} {headline}".strip(),
-        (*answer_sentences(comparison, about), *largest_loss(comparison, about), *labels_wanted(comparison)),
-        (*measures_cutting(comparison), *told, *caveats(comparison)),
+        answers_sentence(comparison, about),
+        largest_loss(comparison, about),
+        tuple(labels_wanted(comparison)),
+        hint,
+        (*measures_cutting(comparison), *told, *filter(None, [hint]), *costs, *caveats(comparison)),
         config.to_yaml() if config is not None else "",
     )
 
@@ -141,19 +168,19 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
 
 def _use_better(choices: Choices) -> Recommendation:
     best, *others = sorted(choices.better, key=choices.is_dear)
-    told = [*margin_not_met(choices), *margin_hint(choices)]
+    told = margin_not_met(choices)
     if others:
         told = [f"Reliably better than {reference_name(choices)} as well: {_also(choices, best, others)}.", *told]
-    return _if_worth_it(choices, best, gain_text(choices, best), told)
+    return _if_worth_it(choices, best, gain_text(choices, best), told, margin_hint(choices))
 
 
-def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str]) -> Recommendation:
+def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str], hint: str = "") -> Recommendation:
     """Recommend what is better, unless it takes many times the price: whether that pays only a margin can say."""
     name, times = choices.comparison.called(variant), choices.times(variant)
     if not choices.is_dear(variant):
-        return _made(choices, f"Use {name}: {does}.", variant, told)
+        return _made(choices, f"Use {name}: {does}.", variant, told, hint=hint)
     many = f"{times:.0f}" if times < MOST_TIMES else "many"
-    return _made(choices, f"{name} is better, at {many} times the price: {does}.", None, told, variant)
+    return _made(choices, f"{name} is better, at {many} times the price: {does}.", None, told, variant, hint)
 
 
 def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
@@ -192,7 +219,7 @@ def _looks_better(choices: Choices) -> Recommendation:
     score = f"{row['wins']} won, {row['losses']} lost"
     headline = f"{comparison.called(first)} looks better in {comparison.directed(choices.metric)} ({score}){why}."
     told = [near_miss_sentence(choices), f"Until more is known, {reference_name(choices)} stays.", *savings(choices)]
-    return _made(choices, headline, None, [*told, *margin_not_met(choices), *margin_hint(choices)], first)
+    return _made(choices, headline, None, [*told, *margin_not_met(choices)], first, margin_hint(choices))
 
 
 def _keep_reference(choices: Choices) -> Recommendation:
@@ -202,7 +229,7 @@ def _keep_reference(choices: Choices) -> Recommendation:
         missed = max(float(row["high"]) for row in rows.values())
         could = f"; they could have missed a difference of up to {plain(missed)}" if missed else ""
         same = f"every question scores the same in {metric} under all variants, so the price decides{could}."
-        return _undecided(comparison, same, [*savings(choices), *margin_hint(choices)])
+        return _undecided(comparison, same, savings(choices), margin_hint(choices))
     n = max(int(row["n"]) for row in rows.values())
     told = [open_gain_sentence(choices), *savings(choices), *margin_not_met(choices)]
     verdicts = {row["verdict"] for row in rows.values()}
@@ -212,7 +239,8 @@ def _keep_reference(choices: Choices) -> Recommendation:
     none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
     enough = " by enough" if "better" in verdicts else ""
     headline = f"Use {reference_name(choices)}: {none} reliably better{enough} in {metric}{_gains_little(choices)}."
-    return _made(choices, headline, reference, [cost_sentence(comparison, reference), *told, *margin_hint(choices)])
+    told = [cost_sentence(comparison, reference), *told]
+    return _made(choices, headline, reference, told, hint=margin_hint(choices))
 
 
 def _gains_little(choices: Choices) -> str:

@@ -17,8 +17,6 @@ from rag_lab.stages.steps import stage_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rag_lab.comparison.tables.run_tables import RunTables
-
 
 @dataclass(frozen=True, slots=True)
 class StageTruncation:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from rag_lab.comparison.comparison import Comparison
     from rag_lab.report.figures.figure_style import ShownFigure
 
 

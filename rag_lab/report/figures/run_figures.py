@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 
 _LEAST_TINTED = 10  # questions of a class
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from rag_lab.report.figures.figure_style import ShownFigure
-
 
 def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
     """Plot mean and 95% interval of `metric` for each variant, best read against the baseline's line."""
