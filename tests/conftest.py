@@ -1,5 +1,6 @@
 """Every test has a home of its own, no network beyond loopback, and no hub."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 settings.register_profile("no_deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no_deadline")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background job has it, and so would our children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

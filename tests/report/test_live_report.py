@@ -243,8 +243,7 @@ def test_a_browser_loads_the_page_anew_when_scores_arrive_and_asks_nobody_else(t
 @pytest.mark.slow
 def test_the_command_says_where_and_ends_quietly(tmp_path):
     run = write_run(tmp_path, GRID, {MAIN: dict.fromkeys(GRID, np.linspace(0, 1, 20))})
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a background job ignores it
-    script = f"{heard}; import sys; sys.argv[0] = 'rag-lab'; from rag_lab.cli import main; main()"
+    script = "import sys; sys.argv[0] = 'rag-lab'; from rag_lab.cli import main; main()"
     command = [sys.executable, "-c", script, "open", str(run.path), "--no-browser"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ

@@ -86,10 +86,9 @@ def test_hanging_files_are_named_and_the_rest_is_indexed_and_remembered(tmp_path
 
 
 READS = """
-import signal, sys
+import sys
 from pathlib import Path
 from rag_lab.corpus.files.reader_process import load_bounded
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 print("reads", flush=True)
 load_bounded(Path(sys.argv[1]), "forms.pdf", seconds=100)
 """

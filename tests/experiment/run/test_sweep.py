@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -181,10 +180,8 @@ def test_ctrl_c_ends_the_sweep_says_how_to_go_on_and_leaves_no_temporary_folder(
     with loopback_chat(delay_s=1.0) as chat, tempfile.TemporaryDirectory() as scratch:
         path = write_experiment(tmp_path, chat, limits={})
         command = [*COMMAND, "sweep", str(path), "--out", str(tmp_path / "run")]
-        # A shell that runs the tests in the background hands on that Ctrl-C is ignored.
-        listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen,
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=os.environ | {"TMPDIR": scratch},
         )  # fmt: skip
         while not chat.prompts and process.poll() is None:
