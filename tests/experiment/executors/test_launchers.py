@@ -7,6 +7,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from import_traps import set_traps
 from machines_sweep import values, write_machines_sweep
@@ -76,18 +77,28 @@ def test_a_ray_of_this_machine_imports_nothing_from_the_working_folder(tmp_path,
     assert (seen.stdout, sprung.exists()) == (b"None\n", False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster():
-    """A cluster of two nodes, one of them with two cores."""
+    """A cluster whose first node runs no variants and whose second has two cores."""
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    nodes = patiently(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}))
+    nodes = patiently(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}))
     patiently(lambda: nodes.add_node(num_cpus=2))
     ray.init(address=nodes.address, log_to_driver=False)
     yield nodes
     ray.shutdown()
     nodes.shutdown()
+
+
+def crash(nodes, node):
+    """End a node with all that it started, as where a machine's power fails."""
+    [raylet] = node.all_processes["raylet"]
+    started = psutil.Process(raylet.process.pid).children(recursive=True)
+    nodes.remove_node(node, allow_graceful=False)
+    for one in started:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
 
 
 @pytest.mark.slow
@@ -99,17 +110,20 @@ def test_two_nodes_give_the_scores_of_the_local_run_also_where_one_leaves_and_sh
     path = write_machines_sweep(tmp_path, base=base)
     local = sweep(path, tmp_path / "local", progress=False)
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
-    seen, left = set(), [*cluster.worker_nodes]
+    seen, interrupted, [first] = set(), [], cluster.worker_nodes
 
     def look(_, run, running):
-        if len(running) == 3 and left:  # each core has a variant
-            cluster.remove_node(left.pop(), allow_graceful=False)
+        if running and not interrupted:  # on the only node: it leaves with its variants, and another joins
+            interrupted.extend(running)
+            crash(cluster, first)
+            cluster.add_node(num_cpus=2)
         for folder in Path(tempfile.gettempdir()).glob("rag_lab_models_*"):
             seen.update((folder, one.process) for one in model_processes(folder) if one.model == model)
 
+    monkeypatch.setattr("rag_lab.experiment.executors.job_queue._LOOK_FOR_WORKERS_S", 0.0)  # miss no variant
     monkeypatch.setattr("rag_lab.experiment.run.run_variants.SweepProgress.look", look)
     run = sweep(path, tmp_path / "run", executor="ray", progress=False)
-    assert not left
+    assert interrupted
     assert values(run) == values(local)
     assert {state["status"] for state in run.manifest()["variants"].values()} == {"ok"}
     assert 1 <= len(seen) == len({folder for folder, _ in seen}) <= 2  # a model a node
