@@ -1,10 +1,23 @@
-"""Small traces for tests: everything has a sensible default, and a test names only what it is about."""
+"""Small values for tests: evidence, questions, hits, traces, samples and the effects of a design."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
+import pandas as pd
+
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
+from rag_lab.statistics.effects.contrasts import design, design_effects, effects_table
+from rag_lab.statistics.families import answers
+from rag_lab.statistics.intervals import (
+    Interval,
+    PairedDifference,
+    Sample,
+    mean_intervals,
+    paired_differences,
+)
 
 SOURCE = "manuals/oven.pdf"
 TEXT = "The oven is heated to 180 degrees before the first batch."
@@ -49,3 +62,54 @@ def make_failed_trace(stage: str, reason: str = "out of memory", **changes: Any)
     """A trace that ended in `stage`; what that stage and later ones write is empty."""
     failed = (StageRecord(stage, "failed", reason, seconds=0.1),)
     return make_trace(**({"ranked": (), "passages": (), "answer": None, "stages": failed} | changes))
+
+
+RAN = tuple(StageRecord(name) for name in ("merge", "rerank", "context", "generate", "parse"))
+
+
+def trace_of(question, repeat, state):
+    """A trace under which the first piece of evidence ends in `state` and every other one is not found."""
+    gold, other = (Hit(name, name, f"{name}.txt", None, 0, 9, 1.0) for name in ("gold", "other"))
+    passage = Passage(1, "gold", "gold.txt", None, 0, 9, "words")
+    found = state not in ("not_found", "not_indexed")
+    return Trace(
+        question,
+        repeat,
+        hits={"dense": (gold,) if found else (other,)},
+        candidates=(gold,) if found and state != "merging" else (other,),
+        ranked=(gold,) if state in ("budget", "unused", "used") else (other,),
+        passages=(passage,) if state in ("unused", "used") else (),
+        answer=Answer("so", (Citation(1, "", None),) if state == "used" else ()),
+        stages=RAN,
+    )
+
+
+def asked(number, n_items, query_class):
+    items = tuple(Evidence("gold.txt" if place == 0 else f"more{place}.txt") for place in range(n_items))
+    return Question(f"q{number}", "?", ("yes",), query_class=query_class, evidence=items)
+
+
+def mean_interval(values: Sample, confidence: float = 0.95, seed: int = 0) -> Interval:
+    """Return the interval of one sample."""
+    return mean_intervals([values], confidence, seed)[0]
+
+
+def paired_difference(a: Sample, b: Sample) -> PairedDifference:
+    """Return the difference of one pair of samples."""
+    return paired_differences([(a, b)])[0]
+
+
+def effects(
+    scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any, planned: str = ""
+) -> pd.DataFrame:
+    """Return the effects that the variants with these values of the factors can show."""
+    wanted = design_effects(scores, design(scores, values, baseline, planned=planned))
+    return effects_table(wanted, answers(scores, [one.hypothesis for one in wanted]))
+
+
+HYDE, RULE, RERANK = "hyde", "rule", "rerank"
+LEVELS = {HYDE: ["none", "classified"], RULE: ["a", "b"], RERANK: ["off", "on"]}
+CELLS = [dict(zip(LEVELS, cell, strict=True)) for cell in product(*LEVELS.values())]
+RUN = {"-".join(cell.values()): cell for cell in CELLS if (cell[HYDE], cell[RULE]) != ("none", "b")}
+SAME = [({HYDE: "none", RULE: "b", RERANK: rerank}, f"none-a-{rerank}") for rerank in LEVELS[RERANK]]
+BASE = "none-a-off"

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import priced_run
 import synthetic_run
-from run_folder_fixture import build_run
+from run_folder_fixture import build_run, build_unlabelled
 from synthetic_run import GRID, HYDE, MAIN
-from unlabelled_run import build_unlabelled
 
 from rag_lab.runs.race_record import Cost, RaceRecord, RoundRecord, Standing, write_race
 
@@ -64,7 +62,7 @@ def routed(path: Path) -> None:
 
 def priced(path: Path) -> None:
     """A is cheap, B better and dearer, C dearer and worse, in seconds, tokens and dollars."""
-    priced_run.certain(path)
+    synthetic_run.certain(path)
 
 
 def raced(path: Path) -> None:

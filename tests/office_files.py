@@ -1,4 +1,4 @@
-"""Office files made for tests: small, of the parts that a loader reads."""
+"""Office files and turned PDF pages made for tests: small, of the parts that a loader reads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+import pymupdf
 
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
@@ -79,3 +81,14 @@ def relationships(kinds: Mapping[str, str]) -> str:
     ]
     space = "http://schemas.openxmlformats.org/package/2006/relationships"
     return f'<Relationships xmlns="{space}">{"".join(named)}</Relationships>'
+
+
+def turned(pdf: pymupdf.Document, degrees: int) -> pymupdf.Document:
+    """Return the pages drawn against `degrees`, with `/Rotate`, so that they look as before."""
+    result = pymupdf.open()
+    for number, page in enumerate(pdf):
+        width, height = page.rect.br if degrees == 180 else (page.rect.height, page.rect.width)
+        new = result.new_page(width=width, height=height)
+        new.show_pdf_page(new.rect, pdf, number, rotate=degrees)
+        new.set_rotation(degrees)
+    return result

@@ -22,7 +22,7 @@ class Setting:
 
 
 def main(folder: Path) -> None:
-    from whole_plan import install_doubles, write_plan
+    from small_plans import install_doubles, write_plan
 
     from rag_lab.experiment.run.variant_work import VariantWork
     from rag_lab.pipeline import Pipeline

@@ -1,4 +1,4 @@
-"""A realistic run folder: variants that differ, one that failed, fallbacks, failed scores, hostile text.
+"""A realistic run folder: variants that differ, one that failed, fallbacks, failed scores, hostile text; or unlabelled.
 
 Run it to look at a page: `python tests/run_folder_fixture.py DIR [questions] [variants]`.
 """
@@ -23,6 +23,7 @@ from rag_lab.records import (
     Trace,
 )
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
+from rag_lab.runs.score_file import write_frame
 from rag_lab.runs.trace_file import write_traces
 
 HOSTILE = '<script>alert("x")</script> & </details><img src=http://evil.example/x.png onerror=alert(1)>'
@@ -250,3 +251,22 @@ def _manifest(run: RunFolder, rows: list[dict[str, Any]]) -> dict[str, Any]:
 if __name__ == "__main__":
     numbers = [int(value) for value in sys.argv[2:4]]
     build_run(Path(sys.argv[1]), *numbers)
+
+
+def build_unlabelled(path: Path, questions: int = 12, variants: int = 4) -> RunFolder:
+    """Write the run at `path` without evidence, answers and classes, measured by what it costs alone."""
+    run = replace(build_run(path, questions, variants), metrics=COSTS)
+    run.write_plan()
+    for plan in run.variants:
+        if run.has_traces(plan.variant_id):
+            traces = [
+                replace(
+                    trace,
+                    question=replace(trace.question, evidence=(), answers=(), answerable=True, query_class=None),
+                )
+                for trace in run.traces(plan.variant_id)
+            ]
+            write_traces(run.variant_dir(plan.variant_id) / "traces.jsonl", traces)
+    scores = run.scores()
+    write_frame(path / "scores.parquet", scores[scores["metric"].isin(COSTS)])
+    return RunFolder.open(path)

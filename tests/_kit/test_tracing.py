@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from small_dataset import write_dataset
-from tiny_gguf import write_tiny_gguf
+from tiny_models import write_tiny_gguf
 
 from rag_lab._kit import tracing
 from rag_lab._kit.logs import working

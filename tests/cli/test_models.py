@@ -1,7 +1,7 @@
 """Models are listed, pulled, described and checked."""
 
 import pytest
-from tiny_gguf import write_tiny_gguf
+from tiny_models import write_tiny_gguf
 from typer.testing import CliRunner
 
 from rag_lab.cli import app, models
@@ -9,7 +9,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.local.generation import BatchCheck
 from rag_lab.models.protocols import ChatReply
 from rag_lab.testing import ollama_server
-from tests.tiny_thinker import make_tiny_thinker
+from tests.tiny_models import make_tiny_thinker
 
 
 def call(*arguments):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_dataset import DOCUMENTS
-from whole_plan import EMBEDDER, SCORER, install_doubles
+from small_plans import EMBEDDER, SCORER, install_doubles
 
 import rag_lab
 from rag_lab.comparison.comparison import Comparison

@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
+from doubles import HashEmbedder, ScriptedJudge, good_reply
 from factories import TEXT, make_passage, make_question, make_trace
-from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.applicability import CALLS, expected_gaps

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from doubles import HashEmbedder, ScriptedJudge
 from factories import make_question, make_trace
-from scripted import HashEmbedder, ScriptedJudge
 
 from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError

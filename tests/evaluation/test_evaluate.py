@@ -1,8 +1,8 @@
 """Order, memory and interruption."""
 
 import pytest
+from doubles import HashEmbedder, ScriptedJudge, good_reply
 from factories import make_answer, make_passage, make_question, make_trace
-from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.memory.results import Memory

@@ -6,8 +6,8 @@ import threading
 from collections import Counter
 
 import pytest
+from doubles import ScriptedJudge, good_reply
 from factories import make_answer, make_passage, make_question, make_trace
-from scripted import ScriptedJudge, good_reply
 
 from rag_lab.errors import ModelError
 from rag_lab.evaluation.evaluate import evaluate

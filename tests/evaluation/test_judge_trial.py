@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from scripted import HashEmbedder, ScriptedJudge, good_reply
+from doubles import HashEmbedder, ScriptedJudge, good_reply
 from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset

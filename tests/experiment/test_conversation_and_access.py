@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from whole_plan import run_in_process
+from small_plans import run_in_process
 
 from rag_lab._kit.config_file import read_mapping
 from rag_lab.experiment.plan import plan

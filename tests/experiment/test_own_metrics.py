@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from whole_plan import CHAT, install_doubles, run_in_process, write_plan
+from small_plans import CHAT, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.module_files import modules_from
 from rag_lab.comparison.read_comparison import read_comparison

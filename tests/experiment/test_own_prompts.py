@@ -1,7 +1,7 @@
 """Prompts of one's own in an experiment: planned, asked by, part of what a result depends on, told in the report."""
 
 import pytest
-from whole_plan import install_doubles, run_in_process, write_plan
+from small_plans import install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.module_files import modules_from
 from rag_lab.experiment.experiment_error import ExperimentError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
-from whole_plan import CHAT, EMBEDDER, install_doubles
+from small_plans import CHAT, EMBEDDER, install_doubles
 
 from rag_lab._kit.home import home
 from rag_lab.config import PipelineConfig

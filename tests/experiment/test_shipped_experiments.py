@@ -8,11 +8,11 @@ import re
 
 import pytest
 import yaml
-from in_process import run_in_process
+from doubles import good_reply
 from loopback_chat import loopback_chat
-from scripted import good_reply
 from small_dataset import write_dataset
-from tiny_bert import write_tiny_bert
+from small_plans import run_jobs_here
+from tiny_models import write_tiny_bert
 
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.run.sweep import sweep
@@ -54,7 +54,7 @@ def test_it_runs(path, home, tmp_path, monkeypatch):
         text = _REMOTE.sub(lambda found: chat.spec(found[0].replace(":", "-")), path.read_text(encoding="utf-8"))
         text = text.replace(HUB_CROSS_ENCODER, f"sentence_transformers:{home / 'tiny-bert'}")
         given = yaml.safe_load(text) | {"dataset": str(write_dataset(tmp_path)), "limits": LIMITS}
-        run_in_process(monkeypatch)
+        run_jobs_here(monkeypatch)
         run = sweep(given, tmp_path / "run", progress=False)
     counts = json.loads((run.path / "manifest.json").read_text())["counts"]
     assert (run.path / "report.html").is_file()

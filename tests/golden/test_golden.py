@@ -14,9 +14,8 @@ from unittest.mock import patch
 import pytest
 from golden_runs import RUNS
 from html_page import page_text
-from raced import race_plan
+from small_plans import install_doubles, race_plan
 from typer.testing import CliRunner
-from whole_plan import install_doubles
 
 from rag_lab.cli import app
 from rag_lab.experiment.checkout import checkout_file

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tiny_bert import write_tiny_bert
+from tiny_models import write_tiny_bert
 
-from tests.tiny_thinker import ALWAYS, make_tiny_thinker
+from tests.tiny_models import ALWAYS, make_tiny_thinker
 
 WORDS = [
     "passage",

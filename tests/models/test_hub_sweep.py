@@ -11,7 +11,7 @@ import yaml
 
 from tests.loopback_hub import loopback_hub
 from tests.small_dataset import write_dataset
-from tests.tiny_thinker import make_tiny_thinker
+from tests.tiny_models import make_tiny_thinker
 
 pytestmark = pytest.mark.slow
 
@@ -20,10 +20,10 @@ import json, sys
 from pathlib import Path
 import pytest
 from rag_lab.experiment.run.sweep import sweep
-from tests.in_process import run_in_process
+from tests.small_plans import run_jobs_here
 
 with pytest.MonkeyPatch.context() as patch:
-    run_in_process(patch)
+    run_jobs_here(patch)
     run = sweep(Path(sys.argv[1]), Path(sys.argv[2]), progress=False)
 records = [
     (variant.variant_id, record)

@@ -1,7 +1,7 @@
 import os
 
 import pytest
-from tiny_gguf import write_tiny_gguf
+from tiny_models import write_tiny_gguf
 
 from rag_lab._kit.machine import free_mb
 from rag_lab.models import model_process

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from whole_plan import CHAT, EMBEDDER, SCORER, install_doubles
+from small_plans import CHAT, EMBEDDER, SCORER, install_doubles
 
 import rag_lab
 from rag_lab.config import PipelineConfig

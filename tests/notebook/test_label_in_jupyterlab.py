@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from browser import browser, needs_browser
 from jupyter_lab import jupyter_lab, open_notebook, run_all
-from unlabelled_run import build_unlabelled
+from run_folder_fixture import build_unlabelled
 
 from rag_lab.runs.preferences import read_preferences
 

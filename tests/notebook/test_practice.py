@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from whole_plan import EMBEDDER, install_doubles
+from small_plans import EMBEDDER, install_doubles
 
 import rag_lab
 from rag_lab.config import PipelineConfig

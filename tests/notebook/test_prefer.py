@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from run_folder_fixture import HOSTILE
-from unlabelled_run import build_unlabelled
+from run_folder_fixture import HOSTILE, build_unlabelled
 
 import rag_lab
 from rag_lab.errors import ConfigError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unlabelled_run import build_unlabelled
+from run_folder_fixture import build_unlabelled
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.statements import module_rows

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from machines_sweep import write_machines_sweep
+from small_plans import write_machines_sweep
 from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab.errors import RagLabError

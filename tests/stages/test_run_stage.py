@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from doubles import Shout
-from whole_plan import CHAT, install_doubles, run_in_process, write_plan
+from small_plans import CHAT, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.logs import work_now

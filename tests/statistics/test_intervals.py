@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from factories import mean_interval, paired_difference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_sample import mean_interval, paired_difference
 from scipy import stats
 
 from rag_lab.statistics.intervals import ENOUGH_DIFFERING, FEW_VALUES, mean_intervals, paired_differences

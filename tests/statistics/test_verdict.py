@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_sample import paired_difference
+from factories import paired_difference
 
 from rag_lab.statistics.intervals import paired_differences
 from rag_lab.statistics.randomization import step_down

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from priced_run import certain, uncertain
+from synthetic_run import certain, uncertain
 
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from evidence_ends import asked as asked_about
-from evidence_ends import trace_of
+from factories import asked as asked_about
+from factories import trace_of
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.recommendation import Recommendation, recommendation

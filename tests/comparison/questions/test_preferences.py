@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from run_folder_fixture import build_unlabelled
 from statsmodels.stats.proportion import proportion_confint
-from unlabelled_run import build_unlabelled
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import conclusions

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from doubles import ScriptedJudge
 from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import ScriptedJudge
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.passages import Rank, ranking

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_folder_fixture import build_run
+from run_folder_fixture import build_run, build_unlabelled
 from synthetic_run import write_run
-from unlabelled_run import build_unlabelled
 
 from rag_lab.comparison.findings.change_sentences import changes_sentences, no_labels
 from rag_lab.comparison.findings.conclusions import conclusions, topics

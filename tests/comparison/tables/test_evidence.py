@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from evidence_ends import asked, trace_of
+from factories import asked, trace_of
 from small_dataset import write_dataset
 from synthetic_run import MAIN, write_run
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from priced_run import certain, priced, uncertain
+from synthetic_run import certain, priced, uncertain
 
 from rag_lab.comparison.tables.pareto import (
     pareto_fronts,

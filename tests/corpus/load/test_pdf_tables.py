@@ -9,7 +9,7 @@ import pymupdf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from turned_pdf import turned
+from office_files import turned
 
 from rag_lab.corpus.index.locate import find_quote
 from rag_lab.corpus.load.pdf_tables import load_pdf_tables

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pymupdf
 import pytest
-from turned_pdf import turned
+from office_files import turned
 
 from rag_lab.corpus.load.loader import Loader, LoadError
 from rag_lab.corpus.load.pdf_tables import load_pdf_tables

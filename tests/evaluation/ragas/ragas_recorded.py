@@ -2,7 +2,7 @@
 
 To record anew, after a change of RAGAs: `python tests/evaluation/ragas/ragas_recorded.py`. It asks the packaged model,
 for about ten minutes, what the file does not hold yet. The model is small: where it gives no usable reply,
-`scripted.py` does, and the reply's key stands under `made_up`.
+`doubles.py` does, and the reply's key stands under `made_up`.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _statements(prompt: str) -> list[str]:
 
 
 def _made_up_reply(prompt: str, nth: int, response_model: Any) -> str:
-    from scripted import good_reply  # beside this file, which runs as a script
+    from doubles import good_reply  # beside this file, which runs as a script
 
     given = _statements(prompt)
     if given:

@@ -1,8 +1,8 @@
 """What goes wrong with a judge or an embedder is a failed score with its reason, never a number."""
 
 import pytest
+from doubles import HashEmbedder, ScriptedJudge, good_reply
 from factories import make_answer, make_passage, make_question, make_trace
-from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.errors import ModelError
 from rag_lab.evaluation.evaluate import evaluate

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from doubles import HashEmbedder, ScriptedJudge, good_reply
 from factories import make_answer, make_passage, make_question, make_trace
 from loopback_chat import loopback_chat
-from scripted import HashEmbedder, ScriptedJudge, good_reply
 
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.ragas import judgements

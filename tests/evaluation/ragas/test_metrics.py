@@ -9,8 +9,8 @@ from dataclasses import replace
 from importlib.metadata import version
 
 import pytest
+from doubles import HashEmbedder, ScriptedJudge, good_reply
 from factories import make_answer, make_evidence, make_passage, make_question, make_trace
-from scripted import HashEmbedder, ScriptedJudge, good_reply
 from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset

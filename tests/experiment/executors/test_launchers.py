@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 from import_traps import set_traps
-from machines_sweep import values, write_machines_sweep
-from tiny_gguf import write_tiny_gguf
+from small_plans import values, write_machines_sweep
+from tiny_models import write_tiny_gguf
 
 from rag_lab.cli.shared_options import parse_slurm
 from rag_lab.errors import ConfigError

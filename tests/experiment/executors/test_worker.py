@@ -8,8 +8,8 @@ import time
 
 import pytest
 from import_traps import set_traps
-from machines_sweep import values, write_machines_sweep
 from postgres import CAN_RUN, postgres_server
+from small_plans import values, write_machines_sweep
 from typer.testing import CliRunner
 
 from rag_lab.cli import app

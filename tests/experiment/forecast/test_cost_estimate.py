@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from whole_plan import CHAT, EMBEDDER, SCORER, calls_made, install_doubles, run_in_process, write_plan
+from small_plans import CHAT, EMBEDDER, SCORER, calls_made, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits

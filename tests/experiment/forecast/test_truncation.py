@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from small_dataset import write_dataset
-from whole_plan import EMBEDDER, SCORER
+from small_plans import EMBEDDER, SCORER
 
 from rag_lab.cli.sweeps.execute import run_with_status
 from rag_lab.errors import RagLabError

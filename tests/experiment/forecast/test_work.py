@@ -1,7 +1,7 @@
 import xml.etree.ElementTree as ET
 
 import pytest
-from whole_plan import install_doubles, write_plan
+from small_plans import install_doubles, write_plan
 
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.cost_estimate import estimate

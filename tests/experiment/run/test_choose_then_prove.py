@@ -5,9 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from in_process import run_in_process
-from raced import race_plan
-from whole_plan import install_doubles
+from small_plans import install_doubles, race_plan, run_jobs_here
 
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.experiment.experiment_error import ExperimentError
@@ -44,7 +42,7 @@ def checked(tmp_path, doubles):
 def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(
     checked, tmp_path, monkeypatch, without_reports
 ):
-    done = run_in_process(monkeypatch)
+    done = run_jobs_here(monkeypatch)
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     race = read_race(run.path)
     assert RunFolder.open(run.path) == run
@@ -72,7 +70,7 @@ def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(
 
 @pytest.mark.slow
 def test_the_report_shows_the_race_with_its_rounds_and_what_was_given_up(checked, tmp_path, monkeypatch):
-    run_in_process(monkeypatch)
+    run_jobs_here(monkeypatch)
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     page = (run.path / "report.html").read_text()
     for said in (
@@ -98,11 +96,11 @@ def test_a_race_that_was_ended_goes_on_and_runs_nothing_twice(checked, tmp_path,
             raise KeyboardInterrupt
         return ""
 
-    done = run_in_process(monkeypatch, stop)
+    done = run_jobs_here(monkeypatch, stop)
     with pytest.raises(KeyboardInterrupt):
         run_plan(checked, tmp_path / "run", options=SILENT)
     assert len(read_race(tmp_path / "run").rounds) == 1
-    again = run_in_process(monkeypatch)
+    again = run_jobs_here(monkeypatch)
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     assert not set(done[:5]) & set(again)
     once = list(again)
@@ -127,7 +125,7 @@ def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, wit
         "limits": {"calls": 70},
     }
     checked = race_plan(tmp_path, **changes)
-    run_in_process(monkeypatch)
+    run_jobs_here(monkeypatch)
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     assert failures(run) and "limits.calls = 70" in failures(run)[0]
     first = len(doubles.chat.requests)
@@ -148,11 +146,11 @@ def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, wit
 
 @pytest.mark.slow
 def test_what_an_outage_took_drops_nobody_until_it_was_tried_again(checked, tmp_path, monkeypatch, without_reports):
-    done = run_in_process(monkeypatch, _outage_in("mode-tfidf"))
+    done = run_jobs_here(monkeypatch, _outage_in("mode-tfidf"))
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     (told,) = [one for one in failures(run) if "race" in one]
     assert "stops after round 1, as 3 failures in it" in told and {folder for folder, _ in done} == {"1"}
-    again = run_in_process(monkeypatch, _outage_in("mode-tfidf"))
+    again = run_jobs_here(monkeypatch, _outage_in("mode-tfidf"))
     run = run_plan(checked, tmp_path / "run", options=SILENT)  # no better: they count as failed
     assert again[0] == ("1", "mode-tfidf") and read_race(run.path).winner
 
@@ -170,7 +168,7 @@ def _outage_in(variant):
 
 @pytest.mark.slow
 def test_a_variant_that_fails_is_dropped_and_told(checked, tmp_path, monkeypatch):
-    run_in_process(monkeypatch, lambda job: "The kernel died." if job.name == "mode-bm25" else "")
+    run_jobs_here(monkeypatch, lambda job: "The kernel died." if job.name == "mode-bm25" else "")
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     race = read_race(run.path)
     assert race.rounds[0].standings[-1].variant_id == "mode-bm25" and race.winner != "mode-bm25"
@@ -182,7 +180,7 @@ def test_a_variant_that_fails_is_dropped_and_told(checked, tmp_path, monkeypatch
 def test_a_race_of_named_pipelines(tmp_path, doubles, monkeypatch, without_reports):
     variants = {mode: {"retrieval.mode": mode} for mode in ("dense", "bm25", "tfidf")}
     checked = race_plan(tmp_path, factors={}, variants=variants)
-    run_in_process(monkeypatch)
+    run_jobs_here(monkeypatch)
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     assert [one.variant_id for one in run.variants] == ["dense", read_race(run.path).winner]
 
@@ -203,7 +201,7 @@ def test_what_can_be_no_race_is_told_before_anything_runs(tmp_path, doubles, cha
 
 @pytest.mark.slow
 def test_a_damaged_record_is_made_anew_and_what_ran_is_kept(checked, tmp_path, monkeypatch, caplog, without_reports):
-    done = run_in_process(monkeypatch)
+    done = run_jobs_here(monkeypatch)
     run = run_plan(checked, tmp_path / "run", options=SILENT)
     before, n_done = read_race(run.path), len(done)
     (run.path / "race.json").write_text("{")
@@ -263,7 +261,7 @@ def planned(tmp_path, scripted):
 
 
 def test_the_best_of_each_stage_is_carried_on_and_the_last_is_proven_on_other_questions(planned, tmp_path, monkeypatch):
-    done = run_in_process(monkeypatch)
+    done = run_jobs_here(monkeypatch)
     run = run_plan(planned, tmp_path / "run", options=SILENT)
     race = read_race(run.path)
     assert [(one.title, one.standings[0].variant_id) for one in race.rounds] == [
@@ -297,7 +295,7 @@ def test_the_dry_run_shows_the_stages_in_the_order_of_the_pipeline(planned):
 
 @pytest.mark.slow
 def test_where_no_stage_finds_better_the_runner_up_is_proven(tmp_path, scripted, monkeypatch):
-    run_in_process(monkeypatch)
+    run_jobs_here(monkeypatch)
     planned = race_plan(
         tmp_path, design="staged", factors={"retrieval.mode": ["bm25", "dense", "tfidf"]}, race=None, choose=20
     )

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 from small_dataset import write_dataset
-from whole_plan import CHAT, EMBEDDER, SCORER, install_doubles
+from small_plans import CHAT, EMBEDDER, SCORER, install_doubles
 
 import rag_lab
 from rag_lab.config import PipelineConfig

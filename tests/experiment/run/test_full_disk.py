@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from machines_sweep import values, write_machines_sweep
+from small_plans import values, write_machines_sweep
 
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.runs.run_folder import RunFolder

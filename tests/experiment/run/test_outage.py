@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from loopback_chat import loopback_chat
+from small_plans import CHAT, calls_made, install_doubles, run_in_process, write_plan
 from typer.testing import CliRunner
-from whole_plan import CHAT, calls_made, install_doubles, run_in_process, write_plan
 
 from rag_lab.cli import app
 from rag_lab.config import PipelineConfig

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from whole_plan import install_doubles, write_plan
+from small_plans import install_doubles, write_plan
 
 from rag_lab._kit.home import home
 from rag_lab.errors import RagLabError

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from in_process import run_in_process
-from whole_plan import install_doubles, write_plan
+from small_plans import install_doubles, run_jobs_here, write_plan
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.run import resume
@@ -24,7 +23,7 @@ OUTPUTS = ("report.html", "report.md", "scores.parquet", "plan.json", "experimen
 def sweep(tmp_path, monkeypatch):
     """Start the sweep and return the names of the outputs that it wrote, and of the variants that it ran."""
     install_doubles(monkeypatch)
-    checked, done = write_plan(tmp_path), run_in_process(monkeypatch)
+    checked, done = write_plan(tmp_path), run_jobs_here(monkeypatch)
 
     def start(checked=checked):
         before, ran = stamps(tmp_path / "run"), len(done)

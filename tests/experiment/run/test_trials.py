@@ -5,10 +5,8 @@ import sys
 from importlib.util import find_spec
 
 import pytest
-from in_process import run_in_process
 from postgres import needs_postgres, postgres_server
-from raced import race_plan
-from whole_plan import install_doubles
+from small_plans import install_doubles, race_plan, run_jobs_here
 
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.experiment.experiment_error import ExperimentError
@@ -64,7 +62,7 @@ def doubles(monkeypatch):
 
 @pytest.mark.parametrize("sampler", ["tpe", pytest.param("nsga2", marks=pytest.mark.slow)])
 def test_trials_improve_the_first_metrics_and_the_best_is_proven(tmp_path, monkeypatch, sampler):
-    done = run_in_process(monkeypatch)
+    done = run_jobs_here(monkeypatch)
     planned = race_plan(tmp_path, **TRIALS, sampler=sampler)
     run = run_plan(planned, tmp_path / "run", options=SILENT)
     race = read_race(run.path)
@@ -84,7 +82,7 @@ def test_a_search_that_was_killed_goes_on_in_its_study_and_runs_nothing_twice(tm
 
     def undisturbed():
         with monkeypatch.context() as patch:
-            run_in_process(patch)
+            run_jobs_here(patch)
             return read_race(run_plan(planned, tmp_path / "whole", options=SILENT).path)
 
     class Killed(BaseException):
@@ -97,10 +95,10 @@ def test_a_search_that_was_killed_goes_on_in_its_study_and_runs_nothing_twice(tm
         return ""
 
     ended = []
-    run_in_process(monkeypatch, kill)
+    run_jobs_here(monkeypatch, kill)
     with pytest.raises(Killed):
         run_plan(planned, tmp_path / "run", options=SILENT)
-    again = run_in_process(monkeypatch)
+    again = run_jobs_here(monkeypatch)
     run = run_plan(planned, tmp_path / "run", options=SILENT)
     assert not set(ended) & {name for folder, name in again if folder == "1"}
     wanted = undisturbed()
@@ -109,14 +107,14 @@ def test_a_search_that_was_killed_goes_on_in_its_study_and_runs_nothing_twice(tm
         one.variant_id for one in wanted.rounds[0].standings
     ]
     assert found.winner == wanted.winner
-    more = run_in_process(monkeypatch)
+    more = run_jobs_here(monkeypatch)
     run_plan(planned, tmp_path / "run", options=SILENT)
     assert more == []
 
 
 @pytest.mark.slow
 def test_a_small_space_is_tried_out_and_ends(tmp_path, monkeypatch):
-    run_in_process(monkeypatch)
+    run_jobs_here(monkeypatch)
     factors = {"retrieval.mode": ["bm25", "tfidf"], "retrieval.base_k": [20, 10]}
     planned = race_plan(tmp_path, **TRIALS | {"factors": factors, "n": 40})
     run = run_plan(planned, tmp_path / "run", options=SILENT)

@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 import pytest
-from tiny_gguf import write_tiny_gguf
+from tiny_models import write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models.card.model_card import Cache, Measured, ModelCard

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from import_traps import set_traps
 from other_user import as_nobody, needs_root
-from tiny_gguf import write_tiny_gguf
+from tiny_models import write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models import shared

@@ -8,7 +8,7 @@ import pytest
 from rag_lab.errors import ModelError
 from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.protocols import ChatRequest, Message
-from tests.tiny_thinker import make_tiny_thinker
+from tests.tiny_models import make_tiny_thinker
 
 ASKED = ChatRequest((Message("system", "Be brief."), Message("user", "hi")), max_tokens=4)
 

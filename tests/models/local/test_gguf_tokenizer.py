@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_gguf import write_tiny_gguf
+from tiny_models import write_tiny_gguf
 
 from rag_lab.models.local import llamacpp
 from rag_lab.models.local.gguf_file import FAMILIES, gguf_metadata, gguf_tokenizer

@@ -2,7 +2,7 @@ import json
 import random
 
 import pytest
-from tiny_gguf import write_tiny_gguf
+from tiny_models import write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local import llamacpp

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from thinking_gguf import ALWAYS, write_thinking_gguf
+from tiny_models import ALWAYS_THINKING, write_thinking_gguf
 
 from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.protocols import ChatRequest, Message
@@ -30,7 +30,7 @@ def switched(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def always(tmp_path_factory):
-    path = write_thinking_gguf(tmp_path_factory.mktemp("gguf") / "always.gguf", ALWAYS)
+    path = write_thinking_gguf(tmp_path_factory.mktemp("gguf") / "always.gguf", ALWAYS_THINKING)
     return LlamaCppChat(str(path), context=1024)
 
 

@@ -4,7 +4,7 @@ import torch
 from rag_lab.models.local.guided_reply import ReplyGuide, Thought, thinking_marks
 from rag_lab.models.local.schema_matcher import SchemaMatcher
 from rag_lab.stages.answer.prompts import SCHEMA
-from tests.tiny_thinker import byte_level_tokenizer
+from tests.tiny_models import byte_level_tokenizer
 
 TOKENIZER = byte_level_tokenizer()
 END = TOKENIZER.eos_token_id

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rag_lab.models.local.schema_matcher import SchemaError, SchemaMatcher
 from rag_lab.stages.answer.prompts import SCHEMA
 from rag_lab.stages.query.prompts import UNDERSTANDING_SCHEMA, phrasing_schema
-from tests.tiny_thinker import byte_level_tokenizer
+from tests.tiny_models import byte_level_tokenizer
 
 WIDTH = 400  # more than the tokenizer has
 

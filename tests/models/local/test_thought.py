@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.models.local.guided_reply import ThinkingMarks, Thought, thinking_marks
-from tests.tiny_thinker import byte_level_tokenizer
+from tests.tiny_models import byte_level_tokenizer
 
 OPEN, CLOSE, BREAK = 1, 2, 3
 MARKS = ThinkingMarks(OPEN, CLOSE, closing=(BREAK, CLOSE, BREAK, BREAK), after=(BREAK, BREAK))

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.models.local.schema_matcher import token_bytes
-from tests.tiny_thinker import byte_level_tokenizer
+from tests.tiny_models import byte_level_tokenizer
 
 
 @pytest.fixture(scope="module")

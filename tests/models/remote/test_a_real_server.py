@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from thinking_gguf import ALWAYS, SWITCHED, write_thinking_gguf
+from tiny_models import ALWAYS_THINKING, SWITCHED, write_thinking_gguf
 
 from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.protocols import ChatRequest, Message
@@ -19,7 +19,7 @@ SCHEMA = {
 }
 
 
-@pytest.fixture(params=[SWITCHED, ALWAYS], ids=["switched", "always"])
+@pytest.fixture(params=[SWITCHED, ALWAYS_THINKING], ids=["switched", "always"])
 def model(request, tmp_path, monkeypatch):
     path = write_thinking_gguf(tmp_path / "thinking.gguf", request.param)
     server = LlamaCppChat(str(path), context=1024)._servers[0]  # answers as long as it is held

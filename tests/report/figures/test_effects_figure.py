@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from all_effects import effects
+from factories import effects
 from matplotlib.colors import to_hex
-from priced_run import certain, priced, uncertain
+from synthetic_run import certain, priced, uncertain
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.figures.effects_figure import forest_figure, front_figure, interaction_figure, paired_figure

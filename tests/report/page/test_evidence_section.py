@@ -5,7 +5,7 @@ import re
 
 import pytest
 from html_page import Page
-from unlabelled_run import build_unlabelled
+from run_folder_fixture import build_unlabelled
 
 from rag_lab.comparison.findings.evidence_sentences import NOTHING
 from rag_lab.comparison.read_comparison import read_comparison

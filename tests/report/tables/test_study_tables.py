@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from html_page import Page
-from priced_run import certain, priced
+from synthetic_run import certain, priced
 
 from rag_lab.comparison.findings.conclusions import front_sentences
 from rag_lab.report.page.report_page import overview_html, to_html

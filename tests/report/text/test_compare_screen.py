@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from run_folder_fixture import build_unlabelled
 from synthetic_run import GRID, MAIN, factorial, write_run
-from unlabelled_run import build_unlabelled
 
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError

@@ -4,12 +4,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import nested_grid as nest
+import factories as nest
 import numpy as np
 import pandas as pd
 import pytest
-from all_effects import effects
-from one_sample import paired_difference
+from factories import effects, paired_difference
 from statsmodels.formula.api import ols
 
 from rag_lab.comparison.tables.effects import sentences

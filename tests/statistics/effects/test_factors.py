@@ -3,8 +3,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from all_effects import effects
-from nested_grid import BASE, HYDE, RERANK, RULE, RUN, SAME
+from factories import BASE, HYDE, RERANK, RULE, RUN, SAME, effects
 from statsmodels.formula.api import ols
 
 from rag_lab.statistics.effects.factors import aliases_of, is_balanced, read_factors, words

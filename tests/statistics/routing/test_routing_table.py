@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from one_sample import paired_difference
+from factories import paired_difference
 from sklearn.metrics import confusion_matrix
 
 from rag_lab.config import PipelineConfig
