@@ -10,7 +10,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import measures_cutting
 from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.findings.recommendation import Recommendation, recommendation
-from rag_lab.comparison.findings.statements import ModuleRow, module_rows
+from rag_lab.comparison.findings.statements import Verdict, module_rows
 
 _FIRST = {"Use ": "Use", "Undecided: ": "Undecided"}
 _CAVEATS = {
@@ -39,7 +39,7 @@ class VerdictBox:
     """
 
     found: Recommendation
-    rows: tuple[ModuleRow, ...]
+    rows: tuple[Verdict, ...]
     lines: tuple[tuple[str, tuple[str, ...]], ...]
     chips: tuple[tuple[str, tuple[str, ...]], ...]
     reasons: tuple[str, ...]
@@ -84,7 +84,7 @@ def _price(comparison: Comparison, variant: str | None) -> list[str]:
     return [f"{prices[variant].text} a question{other}."]
 
 
-def _named(comparison: Comparison, rows: Sequence[ModuleRow]) -> list[str]:
+def _named(comparison: Comparison, rows: Sequence[Verdict]) -> list[str]:
     """Return one line that names modules or variants, each with its effect or why there is none."""
     named = []
     for row in rows[:_MOST]:

@@ -1,23 +1,19 @@
-"""The variants of a run with what decides between them, and what is said of that, a sentence each."""
+"""The variants of a run with what decides between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from rag_lab._kit.wording import DASH, counted, listing, number, plain, signed, with_interval
+from rag_lab._kit.wording import counted, plain, signed
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.statements import ModuleRow, module_rows
-from rag_lab.comparison.findings.verdict import against_name
+from rag_lab.comparison.findings.statements import Verdict, module_rows, pair_verdict
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
-from rag_lab.comparison.tables.comparable import unchanged_fields
-from rag_lab.comparison.tables.prices import MANY_TIMES, Price, latency_text, surplus
-from rag_lab.runs.margins import post_hoc_sentence
+from rag_lab.comparison.tables.prices import MANY_TIMES, Price, surplus
 from rag_lab.statistics.effects.factors import factor_values
 
-Row = Mapping[str, Any]  # of a table of differences
+_MOST_SAVINGS = 2  # cheaper variants that are told one by one
 
 
 @dataclass(frozen=True)
@@ -27,53 +23,64 @@ class Choices:
     comparison: Comparison
     metric: str
 
-    @property
+    @cached_property
     def reference(self) -> str | None:
         """What variants are set against: the baseline, or what all named pairs share; None where they share nothing."""
         run = self.comparison.run
-        baseline = run.baseline
-        if self.comparison.effects.is_grid or any(baseline in pair for pair in run.pairs) or not run.pairs:
-            return baseline
+        if self.comparison.effects.is_grid or any(run.baseline in pair for pair in run.pairs) or not run.pairs:
+            return run.baseline
         shared = {against for _, against in run.pairs}
         return shared.pop() if len(shared) == 1 else None
 
-    @cached_property
-    def rows(self) -> dict[str, Row]:
-        """The difference of each variant from the reference that has an interval; bounds are no choice."""
-        bounds = bound_arms(self.comparison)
-        ids = [plan.variant_id for plan in self.comparison.variants if plan.variant_id not in bounds]
-        found = {variant: self.comparison.pair(variant, self.reference or "", self.metric) for variant in ids}
-        return {variant: row for variant, row in found.items() if row and number(row["low"]) is not None}
-
     @property
+    def reference_name(self) -> str:
+        """What variants are set against, for a sentence."""
+        is_baseline = self.reference in (None, self.comparison.run.baseline)
+        return "the baseline" if is_baseline else self.comparison.called(self.reference or "")
+
+    @cached_property
+    def rows(self) -> dict[str, Verdict]:
+        """The verdict on each variant against the reference that has an interval; bounds are no choice."""
+        tables, bounds, against = self.comparison, bound_arms(self.comparison), self.reference or ""
+        ids = [plan.variant_id for plan in tables.variants if plan.variant_id not in bounds]
+        compared = [variant for variant in ids if tables.pair(variant, against, self.metric)]
+        found = {variant: pair_verdict(tables, variant, against, self.metric) for variant in compared}
+        return {variant: one for variant, one in found.items() if one.low is not None}
+
+    @cached_property
     def better(self) -> list[str]:
         """The variants that a primary finding makes better than the reference, the best first.
 
         In a grid the effects of modules are primary: there it is a variant with a level that is better over all
         settings of the others, and that is better by itself, too. What gains less than the margin is not among them.
         """
-        found = [one for one in self._in_order if self.rows[one]["verdict"] == "better"]
-        return [one for one in found if self._is_primary(one) and not self.may_go(one)]
-
-    @property
-    def promising(self) -> list[str]:
-        """The variants that look better and are no finding, or one of a secondary comparison alone, the best first."""
-        ahead = [one for one in self._in_order if self.sign * float(self.rows[one]["difference"]) > 0]
-        looks = [one for one in ahead if self.rows[one]["doubt"] or self.rows[one]["verdict"] == "better"]
-        return [one for one in looks if one not in self.better and not self.may_go(one)]
-
-    def may_go(self, variant: str) -> bool:
-        """Tell whether a variant is an addition that is shown to gain no more than the margin."""
-        by = self.comparison.not_worse.get((self.metric, variant, self.reference or ""))
-        return by is not None and by.is_found and by.is_addition
+        levels = self.better_levels if self.comparison.effects.is_grid else {}
+        return [
+            variant
+            for variant in self._in_order
+            if self.rows[variant].row["verdict"] == "better" and not self.rows[variant].gains_little
+            if self.rows[variant].row["family"] == "primary"
+            or any(self.levels[variant].get(factor) == row.level for factor, row in levels.items())
+        ]
 
     @cached_property
-    def better_levels(self) -> dict[str, ModuleRow]:
+    def promising(self) -> list[str]:
+        """The variants that look better and are no finding, or one of a secondary comparison alone, the best first."""
+        found = []
+        for variant in self._in_order:
+            one = self.rows[variant]
+            looks = one.row["doubt"] or one.row["verdict"] == "better"
+            if looks and self.gain(one) > 0 and variant not in self.better and not one.gains_little:
+                found.append(variant)
+        return found
+
+    @cached_property
+    def better_levels(self) -> dict[str, Verdict]:
         """The levels of a grid that are better over all settings of the other modules, the best of each factor."""
-        found: dict[str, ModuleRow] = {}
+        found: dict[str, Verdict] = {}
         for row in module_rows(self.comparison):
             is_bound = row.factor == "answer.context" and row.level in BOUNDS
-            if row.factor and row.word == "better" and not row.is_lesser and not is_bound:
+            if row.factor and row.word == "better" and not row.gains_little and not is_bound:
                 found.setdefault(row.factor, row)
         return found
 
@@ -88,65 +95,33 @@ class Choices:
         """The variants that have a difference from the reference, the best mean first; failures count as the worst."""
         return [variant for variant in self.comparison.ranking["variant_id"] if variant in self.rows]
 
-    def _is_primary(self, variant: str) -> bool:
-        levels = self.better_levels if self.comparison.effects.is_grid else {}
-        has_level = any(self.levels[variant].get(factor) == row.level for factor, row in levels.items())
-        return has_level or self.rows[variant]["family"] == "primary"
+    def gain(self, one: Verdict) -> float:
+        """Return the difference of a variant from the reference, positive where it is better."""
+        return self.comparison.sign(self.metric) * (one.effect or 0.0)
 
-    def is_dear(self, variant: str) -> bool:
-        """Tell whether a variant takes many times what the reference takes, and no margin says whether that pays."""
-        return self.metric not in self.comparison.run.margins and self.times(variant) > MANY_TIMES
+    def ends(self, one: Verdict) -> tuple[float, float]:
+        """Return the worse and the better end of the interval of a verdict."""
+        low, high = float(one.low or 0.0), float(one.high or 0.0)
+        return (low, high) if self.comparison.sign(self.metric) > 0 else (high, low)
 
     def times(self, variant: str) -> float:
         """Return how many times what the reference takes a variant takes."""
         ours, base = (self.comparison.prices.get(one or "", Price()) for one in (variant, self.reference))
         return ours.times(base)
 
-    @property
+    def is_dear(self, variant: str) -> bool:
+        """Tell whether a variant takes many times what the reference takes, and no margin says whether that pays."""
+        return self.metric not in self.comparison.run.margins and self.times(variant) > MANY_TIMES
+
+    @cached_property
     def near_best(self) -> list[str]:
         """The variants that are shown to be not worse than the best by more than the margin, the cheapest first."""
         table = self.comparison.not_worse_than_best
         return self.cheapest_first([str(one) for one in table.loc[table["is_not_worse"].astype(bool), "variant_id"]])
 
-    @property
-    def savings(self) -> list[str]:
-        """The variants that are cheaper than the reference and that no interval puts behind it, the cheapest first."""
-        return self.cheapest_first(
-            [one for one, row in self.rows.items() if self.surplus(one).is_saving and not self.lags(row)]
-        )
-
-    @property
-    def not_worse(self) -> list[str]:
-        """The variants that save something and are not worse than the reference by the margin, the cheapest first."""
-        answers = self.comparison.not_worse
-        found = {one: answers.get((self.metric, one, self.reference or "")) for one in self.rows}
-        kept = [one for one, by in found.items() if by and by.is_found and not by.is_addition and by.price.is_saving]
-        return self.cheapest_first(kept)
-
-    @property
-    def best(self) -> str:
-        """The variant with the best mean, failures counted as the worst."""
-        order = self.comparison.ranking["variant_id"]
-        return str(order[~order.isin([*bound_arms(self.comparison)])].iloc[0])
-
     def surplus(self, variant: str) -> Price:
         """Return how much more than the reference a variant takes."""
         return surplus(self.comparison.prices, variant, self.reference or "")
-
-    def ends(self, row: Row) -> tuple[float, float]:
-        """Return the worse and the better end of an interval."""
-        low, high = float(row["low"]), float(row["high"])
-        return (low, high) if self.sign > 0 else (high, low)
-
-    def lags(self, row: Row) -> bool:
-        """Tell whether an interval lies wholly on the worse side."""
-        return self.sign * self.ends(row)[1] < 0
-
-    @property
-    def sign(self) -> int:
-        """What a difference is multiplied with, so that more is better."""
-        scale = self.comparison.scales.get(self.metric)
-        return 1 if scale is None else scale.sign
 
     def cheapest_first(self, variants: Sequence[str]) -> list[str]:
         """Return variants by dollars, then by seconds that are noticed, and tokens.
@@ -164,118 +139,46 @@ class Choices:
             left = [one for one in left if one not in alike]
         return found
 
+    def gain_text(self, variant: str) -> str:
+        """Say what a better variant gains: `it raises ndcg@5 by 0.1 [0.05 to 0.15] and costs 1.9 s …`."""
+        one = self.rows[variant]
+        ends = sorted(abs(end or 0.0) for end in (one.low, one.high))
+        size = f"{plain(abs(one.effect or 0.0))} [{plain(ends[0])} to {plain(ends[1])}]"
+        verb, metric = "raises" if (one.effect or 0.0) > 0 else "lowers", self.comparison.directed(self.metric)
+        return f"it {verb} {metric} by {size} and {self.surplus(variant).sentence}"
 
-MOST_SAVINGS = 2  # cheaper variants that are told one by one
+    def savings(self) -> list[str]:
+        """Say what the variants would save that no interval puts behind the reference, and what each may cost."""
+        sign, told = self.comparison.sign(self.metric), []
+        cheaper = [variant for variant in self.rows if self.surplus(variant).is_saving]
+        found = self.cheapest_first([one for one in cheaper if sign * self.ends(self.rows[one])[1] >= 0])
+        for one in (self.rows[variant] for variant in found[:_MOST_SAVINGS]):
+            may = f"by its 95% interval it changes {self.metric} by {signed(self.ends(one)[0])} at worst"
+            if one.is_equal:
+                blind = f"; but {self.metric} reads only the {one.unchanged}, which it does not change"
+                may = f"it scores the same on every question{blind if one.unchanged else ''}"
+            told.append(f"{one.called} {self.surplus(one.variant_id).sentence}: {may}.")
+        more = len(found) - len(told)
+        return [*told, f"{counted(more, 'more variant')} would save something."] if more > 0 else told
 
+    def margin_hint(self) -> str:
+        """Say how the report could tell what pays; "" where a margin was declared or none can be."""
+        scale = self.comparison.scales.get(self.metric)
+        if self.metric in self.comparison.run.margins or scale is None or scale.width is None:
+            return ""
+        return (
+            "A margin, the largest loss that you would accept, says what pays and what may be left out: `margin: "
+            f"{{{self.metric}: …}}` in the experiment file before it runs, or then `rag-lab report RUN --margin "
+            f"{self.metric}=…`."
+        )
 
-def reference_name(choices: Choices) -> str:
-    """Name what variants are set against."""
-    return against_name(choices.comparison, choices.reference or choices.comparison.run.baseline)
-
-
-def gain_text(choices: Choices, variant: str) -> str:
-    """Say what a variant that is reliably better gains: `it raises ndcg@5 by 0.1 [0.05 to 0.15] and costs 1.9 s …`."""
-    row = choices.rows[variant]
-    verb = "raises" if float(row["difference"]) > 0 else "lowers"
-    ends = sorted(abs(float(row[end])) for end in ("low", "high"))
-    size = f"{plain(abs(row['difference']))} [{plain(ends[0])} to {plain(ends[1])}]"
-    metric = choices.comparison.directed(choices.metric)
-    return f"it {verb} {metric} by {size} and {choices.surplus(variant).sentence}"
-
-
-def margin_hint(choices: Choices) -> str:
-    """Say how the report could tell what pays and what may be left out; "" where a margin was given or none can be."""
-    comparison, metric = choices.comparison, choices.metric
-    scale = comparison.scales.get(metric)
-    if metric in comparison.run.margins or scale is None or scale.width is None:
-        return ""
-    return (
-        "A margin, the largest loss that you would accept, says what pays and what may be left out: `margin: "
-        f"{{{metric}: …}}` in the experiment file before it runs, or then `rag-lab report RUN --margin {metric}=…`."
-    )
-
-
-def margin_not_met(choices: Choices) -> list[str]:
-    """Say that nothing was shown by the margin that was given, or nothing that would be recommended."""
-    comparison, near = choices.comparison, choices.near_best
-    margin = comparison.run.margins.get(choices.metric)
-    if margin is None:
-        return []
-    near_best = f"shown to be not worse than the best by more than {margin:g}"
-    if not near:
-        return [f"No variant is {near_best}."]
-    name = comparison.called(near[0])
-    return [f"{name} is {near_best}, but costs more than {reference_name(choices)}, and no gain is shown that pays it."]
-
-
-def cost_sentence(comparison: Comparison, variant: str) -> str:
-    """Say what a question takes under a variant, search and answer apart."""
-    without_time = replace(comparison.prices.get(variant, Price()), seconds=None).text
-    told = [one for one in (latency_text(comparison, variant), without_time) if one and one != DASH]
-    return f"It takes {listing(told) or DASH} a question."
-
-
-def near_miss_sentence(choices: Choices) -> str:
-    """Say of what looks better why it is no finding."""
-    told = [
-        f"{choices.comparison.called(variant)} {with_interval(row['difference'], row['low'], row['high'])}: "
-        f"{row['doubt'] or 'found by a secondary comparison alone'}"
-        for variant, row in choices.rows.items()
-        if variant in choices.promising
-    ]
-    return f"Promising, but no finding: {'; '.join(told)}."
-
-
-def open_gain_sentence(choices: Choices) -> str:
-    """Name the largest gain that an interval leaves open: any larger one is ruled out."""
-    ends = {variant: choices.ends(row)[1] for variant, row in choices.rows.items()}
-    variant = max(ends, key=lambda one: choices.sign * ends[one])
-    if choices.sign * ends[variant] <= 0:
-        return "No 95% interval leaves a gain open."
-    return (
-        f"The largest gain that a 95% interval leaves open is {signed(ends[variant])}, of "
-        f"{choices.comparison.called(variant)}, which {choices.surplus(variant).sentence}."
-    )
-
-
-def savings(choices: Choices) -> list[str]:
-    """Say what the variants would save that are not behind the baseline, and what each may cost."""
-    told = [_saving(choices, variant, choices.rows[variant]) for variant in choices.savings[:MOST_SAVINGS]]
-    more = len(choices.savings) - len(told)
-    return [*told, f"{counted(more, 'more variant')} would save something."] if more > 0 else told
-
-
-def _saving(choices: Choices, variant: str, row: Row) -> str:
-    comparison, metric = choices.comparison, choices.metric
-    may = f"by its 95% interval it changes {metric} by {signed(choices.ends(row)[0])} at worst"
-    if int(row["ties"]) == int(row["n"]):
-        fields = unchanged_fields(comparison, variant, choices.reference or "", metric)
-        blind = f"; but {metric} reads only the {fields}, which it does not change" if fields else ""
-        may = f"it scores the same on every question{blind}"
-    return f"{comparison.called(variant)} {choices.surplus(variant).sentence}: {may}."
-
-
-def loss_sentences(comparison: Comparison, variant: str, metric: str) -> list[str]:
-    """Say how many questions failed under a variant."""
-    cell = comparison.cell(variant, metric) or {}
-    if not number(cell.get("failed")):
-        return []
-    return [f"{int(cell['failed'])} of its {counted(int(cell['asked']), 'question')} failed and are not compared."]
-
-
-def caveats(comparison: Comparison) -> list[str]:
-    """Name modules whose effects reliably depend on each other, variants without scores, and what was declared late."""
-    codes = [comparison.codes[variant] for variant in comparison.failed]
-    absent = [f"Without scores, and so not compared: {listing(codes)}."] if codes else []
-    late = post_hoc_sentence(comparison.run)
-    return [*_interactions(comparison), *absent, *([late] if late else [])]
-
-
-def _interactions(comparison: Comparison) -> list[str]:
-    table = comparison.effects.table
-    is_found = (table["kind"] == "interaction") & table["verdict"].isin(["better", "worse"])
-    rows = table[is_found & (table["metric"] == comparison.main_metric)]
-    pairs = list(dict.fromkeys(f"{row.factor} and {row.other}" for row in rows.itertuples()))
-    if not pairs:
-        return []
-    return [f"What each does depends on the other, which averages hide: {'; '.join(pairs)} (reliable interaction)."]
+    def margin_not_met(self) -> list[str]:
+        """Say that nothing was shown by the margin of the metric, or nothing that would be recommended."""
+        margin = self.comparison.run.margins.get(self.metric)
+        if margin is None:
+            return []
+        near_best = f"shown to be not worse than the best by more than {margin:g}"
+        if not self.near_best:
+            return [f"No variant is {near_best}."]
+        name = self.comparison.called(self.near_best[0])
+        return [f"{name} is {near_best}, but costs more than {self.reference_name}, and no gain is shown that pays it."]

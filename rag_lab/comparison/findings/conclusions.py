@@ -7,7 +7,8 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import truncation_sentences
 from rag_lab.comparison.findings.change_sentences import changes_sentences, is_measured, next_steps, no_labels
 from rag_lab.comparison.findings.evidence_sentences import gain_sentences
-from rag_lab.comparison.findings.verdict import main_effects_by_margin, verdict
+from rag_lab.comparison.findings.statements import main_effects, margin_sentence
+from rag_lab.comparison.findings.verdict import verdict
 from rag_lab.comparison.tables.hyde_study import study_conclusion
 from rag_lab.comparison.tables.pareto import Cost, Front
 from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS
@@ -34,8 +35,9 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
         return _without_labels(comparison)
     if metric is None or comparison.scores.empty:
         return {"Variants": verdict(comparison)}
+    effects = [one for one in main_effects(comparison, metric) if one.word in ("not worse", "not better")]
     found = {
-        "Modules": [*main_effects_by_margin(comparison, metric), *comparison.effects.reliable_sentences(metric)],
+        "Modules": [*map(margin_sentence, effects), *comparison.effects.reliable_sentences(metric)],
         "Variants": verdict(comparison),
         "Preferred": [one.sentence for one in comparison.preferences],
         "Reach": gain_sentences(comparison),

@@ -11,32 +11,20 @@ the baseline.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from rag_lab._kit.wording import counted, listing, p_text, plain, short_verdict, with_interval
+from rag_lab._kit.wording import DASH, counted, listing, number, p_text, plain, short_verdict, signed, with_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import FEW, measures_cutting
 from rag_lab.comparison.findings.change_sentences import labels_wanted, nothing_by_labels
-from rag_lab.comparison.findings.choices import (
-    Choices,
-    caveats,
-    cost_sentence,
-    gain_text,
-    loss_sentences,
-    margin_hint,
-    margin_not_met,
-    near_miss_sentence,
-    open_gain_sentence,
-    reference_name,
-    savings,
-)
+from rag_lab.comparison.findings.choices import Choices
 from rag_lab.comparison.findings.evidence_sentences import answers_sentence, gain_sentences, largest_loss
-from rag_lab.comparison.findings.statements import margin_sentence, module_rows, removed
+from rag_lab.comparison.findings.statements import margin_sentence, module_rows
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.comparable import not_comparable_sentence
-from rag_lab.comparison.tables.prices import index_sentences, surplus
+from rag_lab.comparison.tables.prices import Price, index_sentences, latency_text, surplus
+from rag_lab.runs.margins import post_hoc_sentence
 from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES
 
 MOST_TIMES = 1000  # a larger ratio is that of a price that is nearly nothing
@@ -81,25 +69,33 @@ def recommendation(comparison: Comparison) -> Recommendation:
     if labels := bound_arms(comparison).get(comparison.run.baseline):
         return _undecided(comparison, f"the baseline is a bound, which reads {BOUNDS[labels]}, so nothing can be kept.")
     choices = Choices(comparison, metric)
-    if reason := _nothing_compared(comparison, metric, choices):
+    if reason := _nothing_compared(choices):
         return _undecided(comparison, reason, gain_sentences(comparison)[1:])
-    if (found := by_margin(choices)) is not None:
-        variant, headline, rests_on = found
-        return _made(choices, headline, variant, rests_on)
+    if (near_best := _near_best(choices)) is not None:
+        return near_best
     if choices.better:
-        return _use_better(choices)
+        best, *others = sorted(choices.better, key=choices.is_dear)
+        told = [_better_as_well(choices, best, others)] if others else []
+        told += choices.margin_not_met()
+        return _if_worth_it(choices, best, choices.gain_text(best), told, choices.margin_hint())
     if levels := _of_better_levels(choices):
         return levels
-    if choices.not_worse:
-        return _use_instead(choices, choices.not_worse[0])
+    not_worse = [
+        variant
+        for variant, one in choices.rows.items()
+        if (by := one.by_margin) and by.is_found and not by.is_addition and by.price.is_saving
+    ]
+    if not_worse:  # than the reference, though not shown so against every other variant
+        one = choices.rows[choices.cheapest_first(not_worse)[0]]
+        return _advice(choices, f"Use {margin_sentence(one)}", one.variant_id, choices.margin_not_met())
     return _looks_better(choices) if choices.promising else _keep_reference(choices)
 
 
 def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = (), hint: str = "") -> Recommendation:
-    return _of(comparison, f"Undecided: {reason}", None, comparison.run.baseline, told, hint)
+    return _recommendation(comparison, f"Undecided: {reason}", None, comparison.run.baseline, told, hint)
 
 
-def _made(
+def _advice(
     choices: Choices,
     headline: str,
     variant: str | None,
@@ -107,14 +103,18 @@ def _made(
     about: str | None = None,
     hint: str = "",
 ) -> Recommendation:
-    """Return a recommendation: what `variant` lost stands with it; answers and evidence are those of `about`."""
+    """Return a recommendation with what failed under `variant`; answers and evidence are those of `about`."""
     comparison, reference = choices.comparison, choices.reference or ""
-    more = loss_sentences(comparison, variant, choices.metric) if variant is not None else []
-    index = index_sentences(comparison, about or variant or reference, reference, reference_name(choices))
-    return _of(comparison, headline, variant, about or variant or reference, told, hint, [*index, *more])
+    shown = about or variant or reference
+    costs = index_sentences(comparison, shown, reference, choices.reference_name)
+    cell = comparison.cell(variant or "", choices.metric) or {}
+    if number(cell.get("failed")):
+        asked = counted(int(cell["asked"]), "question")
+        costs.append(f"{int(cell['failed'])} of its {asked} failed and are not compared.")
+    return _recommendation(comparison, headline, variant, shown, told, hint, costs)
 
 
-def _of(
+def _recommendation(
     comparison: Comparison,
     headline: str,
     variant: str | None,
@@ -123,9 +123,19 @@ def _of(
     hint: str,
     costs: Sequence[str] = (),
 ) -> Recommendation:
-    config = comparison.run.config(variant) if variant is not None else None
-    rows = [comparison.difference(plan.variant_id, comparison.main_metric or "") for plan in comparison.variants[1:]]
+    metric, config = comparison.main_metric or "", comparison.run.config(variant) if variant is not None else None
+    rows = [comparison.difference(plan.variant_id, metric) for plan in comparison.variants[1:]]
     partly = not_comparable_sentence([str(row["verdict"]) if row else "" for row in rows])
+    caveats, table = [], comparison.effects.table
+    is_found = (table["kind"] == "interaction") & table["verdict"].isin(["better", "worse"])
+    pairs = table[is_found & (table["metric"] == metric)]
+    if names := list(dict.fromkeys(f"{row.factor} and {row.other}" for row in pairs.itertuples())):
+        hidden = "; ".join(names)
+        caveats.append(f"What each does depends on the other, which averages hide: {hidden} (reliable interaction).")
+    if comparison.failed:
+        codes = listing([comparison.codes[failed] for failed in comparison.failed])
+        caveats.append(f"Without scores, and so not compared: {codes}.")
+    reasons = (*measures_cutting(comparison), *told, hint, *costs, *caveats, post_hoc_sentence(comparison.run))
     return Recommendation(
         variant,
         f"{partly} {headline}".strip(),
@@ -133,15 +143,15 @@ def _of(
         largest_loss(comparison, about),
         tuple(labels_wanted(comparison)),
         hint,
-        (*measures_cutting(comparison), *told, *filter(None, [hint]), *costs, *caveats(comparison)),
+        tuple(reason for reason in reasons if reason),
         config.to_yaml() if config is not None else "",
     )
 
 
-def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> str:
+def _nothing_compared(choices: Choices) -> str:
     """Return why no variant can be set against the baseline, or ""."""
+    comparison, metric, bounds = choices.comparison, choices.metric, bound_arms(choices.comparison)
     cells = {plan.variant_id: comparison.cell(plan.variant_id, metric) for plan in comparison.variants}
-    bounds = bound_arms(comparison)
     scored = {variant: cell for variant, cell in cells.items() if cell and cell["scored"] and variant not in bounds}
     if not scored:
         return f"no variant has a score in {metric}."
@@ -160,39 +170,30 @@ def _nothing_compared(comparison: Comparison, metric: str, choices: Choices) -> 
         against = choices.reference
         found = [row for variant in cells if (row := comparison.pair(variant, against, metric))]
         if not found:
-            return f"no variant is compared with {reference_name(choices)} in {metric}."
+            return f"no variant is compared with {choices.reference_name} in {metric}."
         why = short_verdict(str(max(found, key=lambda row: int(row["n"]))["verdict"]))
         return f"no difference in {metric} can be told: {why}."
     return ""
-
-
-def _use_better(choices: Choices) -> Recommendation:
-    best, *others = sorted(choices.better, key=choices.is_dear)
-    told = margin_not_met(choices)
-    if others:
-        told = [f"Reliably better than {reference_name(choices)} as well: {_also(choices, best, others)}.", *told]
-    return _if_worth_it(choices, best, gain_text(choices, best), told, margin_hint(choices))
 
 
 def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str], hint: str = "") -> Recommendation:
     """Recommend what is better, unless it takes many times the price: whether that pays only a margin can say."""
     name, times = choices.comparison.called(variant), choices.times(variant)
     if not choices.is_dear(variant):
-        return _made(choices, f"Use {name}: {does}.", variant, told, hint=hint)
+        return _advice(choices, f"Use {name}: {does}.", variant, told, hint=hint)
     many = f"{times:.0f}" if times < MOST_TIMES else "many"
-    return _made(choices, f"{name} is better, at {many} times the price: {does}.", None, told, variant, hint)
+    return _advice(choices, f"{name} is better, at {many} times the price: {does}.", None, told, variant, hint)
 
 
-def _also(choices: Choices, best: str, others: Sequence[str]) -> str:
+def _better_as_well(choices: Choices, best: str, others: Sequence[str]) -> str:
     """Name what is better too, with what it saves against the best."""
-    prices = choices.comparison.prices
     told = []
     for variant in others:
-        less = surplus(prices, variant, best)
+        less = surplus(choices.comparison.prices, variant, best)
         saves = f", which saves {less.text} against it" if less.is_saving else ""
         dear = ", at many times the price" if choices.is_dear(variant) else ""
         told.append(f"{choices.comparison.called(variant)}{saves}{dear}")
-    return "; ".join(told)
+    return f"Reliably better than {choices.reference_name} as well: {'; '.join(told)}."
 
 
 def _of_better_levels(choices: Choices) -> Recommendation | None:
@@ -200,8 +201,7 @@ def _of_better_levels(choices: Choices) -> Recommendation | None:
     comparison, better = choices.comparison, choices.better_levels
     wanted = choices.levels[comparison.run.baseline] | {factor: row.level for factor, row in better.items()}
     for variant, found in choices.levels.items():
-        row = choices.rows.get(variant)
-        if better and found == wanted and row and choices.sign * float(row["difference"]) > 0:
+        if better and found == wanted and variant in choices.rows and choices.gain(choices.rows[variant]) > 0:
             seen = [f"{row.name} {with_interval(row.effect, row.low, row.high)}" for row in better.values()]
             does = f"over all settings of the other modules, {listing(seen)} in {comparison.directed(choices.metric)}"
             does = f"{does}; it {choices.surplus(variant).sentence}"
@@ -211,111 +211,106 @@ def _of_better_levels(choices: Choices) -> Recommendation | None:
 
 def _looks_better(choices: Choices) -> Recommendation:
     """Say what would be better if more questions showed the same, and why it is no finding."""
-    first, comparison = choices.promising[0], choices.comparison
-    row = choices.rows[first]
-    why = f"; {counted(int(row['n']), 'question')} are too few"
-    if any(doubt in row["doubt"] for doubt in (DEPENDS_ON_FAILURES, BELOW_NOISE)):
-        why = f", but {row['doubt']}"
-    score = f"{row['wins']} won, {row['losses']} lost"
-    headline = f"{comparison.called(first)} looks better in {comparison.directed(choices.metric)} ({score}){why}."
-    told = [near_miss_sentence(choices), f"Until more is known, {reference_name(choices)} stays.", *savings(choices)]
-    return _made(choices, headline, None, [*told, *margin_not_met(choices)], first, margin_hint(choices))
+    one, promising = choices.rows[choices.promising[0]], []
+    why = f"; {counted(one.n, 'question')} are too few"
+    if any(doubt in one.row["doubt"] for doubt in (DEPENDS_ON_FAILURES, BELOW_NOISE)):
+        why = f", but {one.row['doubt']}"
+    score = f"{one.row['wins']} won, {one.row['losses']} lost"
+    headline = f"{one.called} looks better in {choices.comparison.directed(choices.metric)} ({score}){why}."
+    for variant, other in choices.rows.items():
+        if variant in choices.promising:
+            no_finding = other.row["doubt"] or "found by a secondary comparison alone"
+            promising.append(f"{other.called} {with_interval(other.effect, other.low, other.high)}: {no_finding}")
+    told = [
+        f"Promising, but no finding: {'; '.join(promising)}.",
+        f"Until more is known, {choices.reference_name} stays.",
+        *choices.savings(),
+        *choices.margin_not_met(),
+    ]
+    return _advice(choices, headline, None, told, one.variant_id, choices.margin_hint())
 
 
 def _keep_reference(choices: Choices) -> Recommendation:
     comparison, rows, reference = choices.comparison, choices.rows, choices.reference or choices.comparison.run.baseline
     metric = comparison.directed(choices.metric)
-    if all(int(row["ties"]) == int(row["n"]) for row in rows.values()):
-        missed = max(float(row["high"]) for row in rows.values())
+    if all(one.is_equal for one in rows.values()):
+        missed = max(one.high or 0.0 for one in rows.values())
         could = f"; they could have missed a difference of up to {plain(missed)}" if missed else ""
         same = f"every question scores the same in {metric} under all variants, so the price decides{could}."
-        return _undecided(comparison, same, savings(choices), margin_hint(choices))
-    n = max(int(row["n"]) for row in rows.values())
-    told = [open_gain_sentence(choices), *savings(choices), *margin_not_met(choices)]
-    verdicts = {row["verdict"] for row in rows.values()}
+        return _undecided(comparison, same, choices.savings(), choices.margin_hint())
+    n, sign = max(one.n for one in rows.values()), comparison.sign(choices.metric)
+    ends = {variant: choices.ends(one)[1] for variant, one in rows.items()}
+    widest = max(ends, key=lambda one: sign * ends[one])
+    gain = "No 95% interval leaves a gain open."
+    if sign * ends[widest] > 0:
+        gain = (
+            f"The largest gain that a 95% interval leaves open is {signed(ends[widest])}, of "
+            f"{comparison.called(widest)}, which {choices.surplus(widest).sentence}."
+        )
+    told = [gain, *choices.savings(), *choices.margin_not_met()]
+    verdicts = {one.row["verdict"] for one in rows.values()}
     if n < FEW and not verdicts & {"better", "worse"}:
         few = f"with {counted(n, 'question')} only very large differences in {metric} can be told."
         return _undecided(comparison, few, told)
     none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
     enough = " by enough" if "better" in verdicts else ""
-    headline = f"Use {reference_name(choices)}: {none} reliably better{enough} in {metric}{_gains_little(choices)}."
-    told = [cost_sentence(comparison, reference), *told]
-    return _made(choices, headline, reference, told, hint=margin_hint(choices))
+    headline = f"Use {choices.reference_name}: {none} reliably better{enough} in {metric}{_left_out(choices)}."
+    without_time = replace(comparison.prices.get(reference, Price()), seconds=None).text
+    takes = [one for one in (latency_text(comparison, reference), without_time) if one and one != DASH]
+    told = [f"It takes {listing(takes) if takes else DASH} a question.", *told]
+    return _advice(choices, headline, reference, told, hint=choices.margin_hint())
 
 
-def _gains_little(choices: Choices) -> str:
+def _left_out(choices: Choices) -> str:
     """Name the additions, or levels of a grid, that are shown to gain no more than the margin."""
     over, comparison = "", choices.comparison
     if comparison.effects.is_grid:
         over = "over all settings of the others "
         names = [row.name for row in module_rows(comparison) if row.factor and row.word == "not better"]
     else:
-        may_go = [one for one, row in choices.rows.items() if choices.may_go(one) and row["verdict"] != "worse"]
-        names = [comparison.called(one) for one in may_go]
+        names = [one.called for one in choices.rows.values() if one.gains_little]
     if not names:
         return ""
     margin, they = comparison.run.margins[choices.metric], "it" if len(names) == 1 else "they"
     return f", and {listing(names)} may be left out: {over}{they} would not gain more than {margin:g}"
 
 
-def _use_instead(choices: Choices, variant: str) -> Recommendation:
-    """Recommend what is not worse than the reference by the margin, though not shown so against every other variant."""
-    comparison, against = choices.comparison, choices.reference or ""
-    found = comparison.not_worse[(choices.metric, variant, against)]
-    gone = removed(comparison, variant, against)
-    headline = (
-        f"Use {margin_sentence(comparison.called(variant), reference_name(choices), choices.metric, found, gone)}"
-    )
-    return _made(choices, headline, variant, margin_not_met(choices))
+def _near_best(choices: Choices) -> Recommendation | None:
+    """Return what the margin of the main metric recommends: the cheapest variant that is shown to be near the best.
 
-
-def by_margin(choices: Choices) -> tuple[str, str, list[str]] | None:
-    """Return what the margin of the main metric recommends: the variant, what to do in a sentence, what that rests on.
-
-    None without a margin, or where no variant is shown to be near the best by it. What costs more than the reference
-    and is not reliably better is not recommended by its margin alone.
+    None without a margin, or where no variant is shown to be. What costs more than the reference and is not reliably
+    better is not recommended by its margin alone.
     """
     comparison, shown = choices.comparison, choices.near_best
     if not shown or (choices.surplus(shown[0]).is_costing and shown[0] not in choices.better):
         return None
-    chosen, rows = shown[0], comparison.not_worse_than_best.to_dict("records")
-    row = next(row for row in rows if row["variant_id"] == chosen)
-    name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
-    headline = f"Use {name}: {_why(choices, chosen, row['margin'])}."
-    return chosen, headline, [_proof(choices, row, len(rows)), *_saved(choices, chosen)]
-
-
-def _why(choices: Choices, chosen: str, margin: float) -> str:
-    """Say what the variant gains, where it is reliably better than the reference, and that it is good enough."""
-    metric = choices.comparison.directed(choices.metric)
-    gains = f"{gain_text(choices, chosen)}; " if chosen in choices.better else ""
-    if chosen == choices.best:
-        start = gains or f"it has the best mean in {metric}, and "
-        return f"{start}no cheaper variant is shown to be within {margin:g} of it"
-    where = "" if gains else f" in {metric}"
-    near = f"it is not worse than the best variant by more than {margin:g}{where}"
-    return f"{gains}{near}; no cheaper one is shown to be so"
-
-
-def _proof(choices: Choices, row: Mapping[Any, Any], n_candidates: int) -> str:
-    failed = int(row["n_failed"])
-    lost = f", {failed} of them failed and counted against it" if failed else ""
-    least = choices.comparison.called(str(row["against"]))
-    others = f"each of the {n_candidates - 1} other variants, least clearly {least}" if n_candidates > 2 else least
-    return (
-        f"The margin holds against {others} (margin {row['margin']:g}; one-sided corrected p "
-        f"{p_text(row['p_corrected'])}; {counted(int(row['n']), 'question')}{lost})."
+    chosen, rows, metric = (
+        shown[0],
+        comparison.not_worse_than_best.to_dict("records"),
+        comparison.directed(choices.metric),
     )
-
-
-def _saved(choices: Choices, chosen: str) -> list[str]:
-    """Say what the variant takes beside the one with the best mean, and beside the baseline, where that is not said."""
-    comparison, best = choices.comparison, choices.best
-    others = {best: f"{comparison.called(best)}, which has the best mean,"}
-    if chosen not in choices.better:
-        others[comparison.run.baseline] = "the baseline"
-    return [
-        f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}."
-        for other, name in others.items()
-        if other != chosen
+    row = next(row for row in rows if row["variant_id"] == chosen)
+    order = comparison.ranking["variant_id"]
+    best = str(order[~order.isin([*bound_arms(comparison)])].iloc[0])
+    gains = f"{choices.gain_text(chosen)}; " if chosen in choices.better else ""
+    if chosen == best:
+        why = gains or f"it has the best mean in {metric}, and "
+        why += f"no cheaper variant is shown to be within {row['margin']:g} of it"
+    else:
+        why = f"{gains}it is not worse than the best variant by more than {row['margin']:g}"
+        why += f"{'' if gains else f' in {metric}'}; no cheaper one is shown to be so"
+    failed, least = int(row["n_failed"]), comparison.called(str(row["against"]))
+    failures = f", {failed} of them failed and counted against it" if failed else ""
+    others = f"each of the {len(rows) - 1} other variants, least clearly {least}" if len(rows) > 2 else least
+    told = [
+        f"The margin holds against {others} (margin {row['margin']:g}; one-sided corrected p "
+        f"{p_text(row['p_corrected'])}; {counted(int(row['n']), 'question')}{failures})."
     ]
+    against = {best: f"{comparison.called(best)}, which has the best mean,"}
+    if chosen not in choices.better:  # else the headline says what it takes more than the reference
+        against[comparison.run.baseline] = "the baseline"
+    for other, name in against.items():
+        if other != chosen:
+            told.append(f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}.")
+    name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
+    return _advice(choices, f"Use {name}: {why}.", chosen, told)

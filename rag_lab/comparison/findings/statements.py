@@ -1,4 +1,4 @@
-"""What can be said of a comparison where a margin was given: one of five statements, in a word and in a sentence.
+"""One record of a verdict, and what it allows one to say: one of five statements, in a word and in a sentence.
 
 *better*; *worse*; *worse, but by less than the margin*; *not worse by more than the margin*, with which something may
 be left out where that saves something; *cannot tell*. Of an addition, which costs more and saves nothing, the last but
@@ -8,7 +8,7 @@ one is turned round: it is *not better* by more than the margin, and may be left
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rag_lab._kit.wording import counted, listing, number, p_text, plain, short_verdict
@@ -20,12 +20,74 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.statistics.effects.factors import factor_values, level_text
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
-Finding = Literal["better", "worse", "not worse", "not better", "cannot tell"]
+Word = Literal[
+    "better",
+    "worse",
+    "not worse",
+    "not better",
+    "cannot tell",
+    "no difference",
+    "not measured",
+    "failed",
+    "stopped",
+    "not run",
+]
+_ORDER: tuple[Word, ...] = ("better", "not worse", "not better", "cannot tell", "no difference", "worse")  # then others
 _OFF = ("none", None, False, 0, "")
 _OFF_LEVELS = frozenset(map(level_text, _OFF))
 
 
-def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Finding, str]:
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known in one metric of a variant against another, or of a level of a factor in a grid.
+
+    name: the label of the variant, or `factor = level`; `called` is that in a sentence.
+    rival: what it is compared with, in a sentence; `against` names it where it is not the baseline, else it is empty.
+    variant_id, against_id: empty for a main effect, which is that of several variants.
+    factor, level: of a main effect; empty for a variant.
+    n: questions that it stands on.
+    effect, low, high: difference of the metric and its 95% interval; None where that cannot be told.
+    word: what the statistics say of it; `why` qualifies the word, or is the reason why there is no effect; else empty.
+    by_margin: what the margin allows one to say.
+    removed: what it does without, see `removed`.
+    unchanged: the fields that the metric reads where the variant changes none of them; else empty.
+    price: how much more a question takes.
+    row: of the table of differences or effects.
+    """
+
+    metric: str
+    name: str
+    called: str
+    rival: str
+    price: Price
+    against: str = ""
+    variant_id: str = ""
+    against_id: str = ""
+    factor: str = ""
+    level: str = ""
+    n: int = 0
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    word: Word = "not measured"
+    why: str = ""
+    by_margin: NotWorse | None = None
+    removed: str = ""
+    unchanged: str = ""
+    row: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every question that was compared scores the same."""
+        return 0 < self.n == int(self.row["ties"])
+
+    @property
+    def gains_little(self) -> bool:
+        """Whether it is an addition that is shown to gain no more than the margin."""
+        return self.word == "not better" or (self.word == "better" and bool(self.why))
+
+
+def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Word, str]:
     """Return what is said of a comparison in a word, and how that reads on; "" where nothing is to be added.
 
     Args:
@@ -33,18 +95,42 @@ def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[
         found: by the margin; None where there is none.
         removed: what the variant does without; see `removed`.
     """
-    if verdict == "better" or verdict == "worse":
-        by = ""
-        if found is not None and is_lesser(verdict, found):
-            may_go = f": {_may_go(found, removed)}" if found.is_addition else ""
-            by = f"but by less than {found.margin:g}{may_go}"
-        return ("better" if verdict == "better" else "worse"), by
+    word: Word = "better" if verdict == "better" else "worse" if verdict == "worse" else "cannot tell"
     if found is None or not found.is_found:
-        return "cannot tell", ""
-    told = f"by more than {found.margin:g}"
-    if found.is_addition or found.price.is_saving:
-        told += f": {_may_go(found, removed)}"
-    return ("not better" if found.is_addition else "not worse"), told
+        return word, ""
+    follows = f": {text}" if (text := _what_follows(found, removed)) else ""
+    if word == "cannot tell":
+        return ("not better" if found.is_addition else "not worse"), f"by more than {found.margin:g}{follows}"
+    if word == ("worse" if found.is_addition else "better"):
+        return word, ""
+    return word, f"but by less than {found.margin:g}{follows if found.is_addition else ''}"
+
+
+def _what_follows(found: NotWorse, removed: str) -> str:
+    if found.is_addition:
+        return "it may be left out"
+    if not found.price.is_saving:
+        return ""
+    return f"{removed} may be left out" if removed else "it may be used instead"
+
+
+def margin_sentence(one: Verdict) -> str:
+    """Say in full that something is not worse, or adds less, by the margin; "" where that was not found."""
+    found = one.by_margin
+    if found is None or not found.is_found:
+        return ""
+    failures = f", of which {found.n_failed} failed and count against it" if found.n_failed else ""
+    start = (
+        f"{one.called} is not {'better' if found.is_addition else 'worse'} than {one.rival} by more than "
+        f"{found.margin:g} in {one.metric} (one-sided corrected p {p_text(found.p_corrected)}, "
+        f"{counted(found.n, 'question')}{failures})"
+    )
+    follows = _what_follows(found, one.removed)
+    return (
+        f"{start}: {follows}, which saves {found.price.text} a question."
+        if follows
+        else (f"{start}; it {found.price.sentence}.")
+    )
 
 
 def difference_text(comparison: Comparison, row: Mapping[str, Any]) -> str:
@@ -52,20 +138,6 @@ def difference_text(comparison: Comparison, row: Mapping[str, Any]) -> str:
     metric, pair = str(row["metric"]), (str(row["variant_id"]), str(row["against"]))
     word, why = statement(str(row["verdict"]), comparison.not_worse.get((metric, *pair)), removed(comparison, *pair))
     return short_verdict(str(row["verdict"])) if word == "cannot tell" else f"{word} {why}".rstrip()
-
-
-def is_lesser(verdict: str, found: NotWorse | None) -> bool:
-    """Tell whether a finding, `better` or `worse`, is shown to be smaller than the margin."""
-    return found is not None and found.is_found and verdict == ("better" if found.is_addition else "worse")
-
-
-def _may_go(found: NotWorse, removed: str) -> str:
-    return "it may be left out" if found.is_addition else instead(removed)
-
-
-def instead(removed: str) -> str:
-    """Say what follows from a variant that is not worse and saves something: `removed` is what it does without."""
-    return f"{removed} may be left out" if removed else "it may be used instead"
 
 
 def removed(tables: RunTables, variant: str, against: str) -> str:
@@ -85,71 +157,7 @@ def removed_level(factor: str, level: str, first: str) -> str:
     return f"{factor}={first}" if level in _OFF_LEVELS else ""
 
 
-def margin_sentence(name: str, against: str, metric: str, found: NotWorse, removed: str) -> str:
-    """Say in full that what is called `name` is not worse, or adds less, by the margin; only where that was found."""
-    p = f"one-sided corrected p {p_text(found.p_corrected)}, {counted(found.n, 'question')}{_failures(found)}"
-    if found.is_addition:
-        return (
-            f"{name} is not better than {against} by more than {found.margin:g} in {metric} ({p}): it may be left "
-            f"out, which saves {found.price.text} a question."
-        )
-    start = f"{name} is not worse than {against} by more than {found.margin:g} in {metric} ({p})"
-    if found.price.is_saving:
-        return f"{start}: {instead(removed)}, which saves {found.price.text} a question."
-    return f"{start}; it {found.price.sentence}."
-
-
-def _failures(found: NotWorse) -> str:
-    return f", of which {found.n_failed} failed and count against it" if found.n_failed else ""
-
-
-Word = Literal[
-    "better",
-    "worse",
-    "not worse",
-    "not better",
-    "cannot tell",
-    "no difference",
-    "not measured",
-    "failed",
-    "stopped",
-    "not run",
-]
-_ORDER: tuple[Word, ...] = ("better", "not worse", "not better", "cannot tell", "no difference", "worse")  # then others
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleRow:
-    """What one change does to the main metric.
-
-    name: the level of a factor, or the label of a variant.
-    variant_id: of the variant; empty for a main effect, which is that of several.
-    factor, level: of a main effect; empty for a variant.
-    against: the level that it is compared with, or the variant where that is not the baseline; else empty.
-    n: questions that it stands on.
-    effect, low, high: difference of the main metric and its 95% interval; None where that cannot be told.
-    word: what the statistics say of it.
-    why: what qualifies the word, or the reason why there is no effect; else empty.
-    is_lesser: whether it is shown to be smaller than the margin.
-    price: how much more a question takes.
-    """
-
-    name: str
-    variant_id: str
-    n: int
-    effect: float | None
-    low: float | None
-    high: float | None
-    word: Word
-    why: str
-    price: Price
-    against: str = ""
-    factor: str = ""
-    level: str = ""
-    is_lesser: bool = False
-
-
-def module_rows(comparison: Comparison) -> list[ModuleRow]:
+def module_rows(comparison: Comparison) -> list[Verdict]:
     """Return the main effects of a grid, or else the pairs that the run is about: the best first, those unscored last.
 
     They are empty without a quality metric.
@@ -158,81 +166,81 @@ def module_rows(comparison: Comparison) -> list[ModuleRow]:
     if metric is None:
         return []
     if comparison.effects.is_grid:
-        rows = _main_effects(comparison, metric)
+        rows = main_effects(comparison, metric)
     else:
-        rows = [_pair(comparison, *pair, metric) for pair in comparison.run.pairs]
-    sign = _sign(comparison, metric)
-    return sorted(
-        rows,
-        key=lambda row: ((_ORDER.index(row.word) if row.word in _ORDER else len(_ORDER)), -sign * (row.effect or 0.0)),
+        rows = [pair_verdict(comparison, *pair, metric) for pair in comparison.run.pairs]
+    sign = comparison.sign(metric)
+    place = {word: number for number, word in enumerate(_ORDER)}
+    return sorted(rows, key=lambda row: (place.get(row.word, len(place)), -sign * (row.effect or 0.0)))
+
+
+def pair_verdict(comparison: Comparison, variant: str, against: str, metric: str) -> Verdict:
+    """Return what is known of a variant against another; where they were not compared, why that is so."""
+    is_baseline = against == comparison.run.baseline
+    rival = "the baseline" if is_baseline else comparison.called(against)
+    one = Verdict(
+        metric,
+        comparison.label(variant),
+        comparison.called(variant),
+        rival,
+        surplus(comparison.prices, variant, against),
+        against="" if is_baseline else comparison.name(against),
+        variant_id=variant,
+        against_id=against,
+        by_margin=comparison.not_worse.get((metric, variant, against)),
+        removed=removed(comparison, variant, against),
     )
+    row, state = comparison.pair(variant, against, metric), comparison.state(variant)
+    if row is not None:
+        if 0 < int(row["n"]) == int(row["ties"]):
+            one = replace(one, unchanged=unchanged_fields(comparison, variant, against, metric))
+        return _measured(one, row, row["difference"], comparison.sign(metric))
+    if state == "failed" or state == "stopped":
+        return replace(one, word="failed" if state == "failed" else "stopped", why=comparison.failed[variant])
+    if variant not in set(comparison.summary["variant_id"]):
+        return replace(one, word="not measured" if state == "ok" else "not run", why="it has no scores")
+    return replace(one, why=f"{'the baseline' if is_baseline else one.against} has no scores to compare with")
 
 
-def _pair(comparison: Comparison, variant: str, against: str, metric: str) -> ModuleRow:
-    row = comparison.pair(variant, against, metric)
-    price = surplus(comparison.prices, variant, against)
-    label = comparison.label(variant)
-    other = "" if against == comparison.run.baseline else comparison.name(against)
-    if row is None:
-        said = _without(comparison, variant, against)
-        return ModuleRow(label, variant, 0, None, None, None, *said, price, other)
-    found = comparison.not_worse.get((metric, variant, against))
-    said = _word(row, row["difference"], _sign(comparison, metric), found, removed(comparison, variant, against))
-    if said[0] == "no difference" and (fields := unchanged_fields(comparison, variant, against, metric)):
-        said = "no difference", f"the metric is blind to it: it reads the {fields}"
-    ends = (number(row["difference"]), number(row["low"]), number(row["high"]))
-    lesser = is_lesser(str(row["verdict"]), found)
-    return ModuleRow(label, variant, int(row["n"]), *ends, *said, price, other, is_lesser=lesser)
-
-
-def _main_effects(comparison: Comparison, metric: str) -> list[ModuleRow]:
+def main_effects(comparison: Comparison, metric: str) -> list[Verdict]:
+    """Return what is known of each level of each factor of a grid, averaged over the other factors."""
     table, costs = comparison.effects.table, comparison.prices
     values = factor_values({plan.variant_id: plan.changes for plan in comparison.variants}, comparison.baseline_values)
     scored = {variant: levels for variant, levels in values.items() if variant in costs}
-    rows = []
+    found = []
     for row in table[(table["metric"] == metric) & (table["kind"] == "main")].to_dict("records"):
         factor, level, first = str(row["factor"]), str(row["level"]), str(row["first"])
         ours, theirs = ([v for v, levels in scored.items() if levels[factor] == one] for one in (level, first))
-        price = average(costs, ours).minus(average(costs, theirs)) if ours and theirs else Price()
-        ends = (number(row["effect"]), number(row["low"]), number(row["high"]))
-        found = comparison.not_worse.get((metric, factor, level))
-        gone = removed_level(factor, level, first)
-        said = _word(row, row["effect"], _sign(comparison, metric), found, gone)
-        at, lesser = (factor, level), is_lesser(str(row["verdict"]), found)
-        rows.append(ModuleRow(f"{factor} = {level}", "", int(row["n"]), *ends, *said, price, first, *at, lesser))
-    return rows
+        one = Verdict(
+            metric,
+            f"{factor} = {level}",
+            f"Averaged over the other modules, {factor}={level}",
+            f"{factor}={first}",
+            average(costs, ours).minus(average(costs, theirs)) if ours and theirs else Price(),
+            against=first,
+            factor=factor,
+            level=level,
+            by_margin=comparison.not_worse.get((metric, factor, level)),
+            removed=removed_level(factor, level, first),
+        )
+        found.append(_measured(one, row, row["effect"], comparison.sign(metric)))
+    return found
 
 
-def _sign(comparison: Comparison, metric: str) -> int:
-    return comparison.scales[metric].sign if metric in comparison.scales else 1
-
-
-def _word(row: Mapping[Any, Any], effect: Any, sign: int, found: NotWorse | None, gone: str) -> tuple[Word, str]:
-    """Return what is said in a word, and what qualifies it; more is better where `sign` is 1."""
-    verdict = str(row["verdict"])
+def _measured(one: Verdict, row: Mapping[Any, Any], effect: Any, sign: int) -> Verdict:
+    """Return a verdict with what its row of a table says; more is better where `sign` is 1."""
+    verdict, doubt, smallest = str(row["verdict"]), str(row["doubt"] or ""), number(row["smallest_difference"])
+    word, why = statement(verdict, one.by_margin, one.removed)
     if not int(row["n"]):
-        return "not measured", verdict
-    word, why = statement(verdict, found, gone)
-    if word != "cannot tell":
-        return word, why
-    if verdict.startswith(NO_DIFFERENCE):
-        return "no difference", verdict.removeprefix(NO_DIFFERENCE).strip()
-    doubt = str(row["doubt"] or "")
-    if doubt.startswith("among "):
+        word, why = "not measured", verdict
+    elif word == "cannot tell" and verdict.startswith(NO_DIFFERENCE):
+        word, why = "no difference", verdict.removeprefix(NO_DIFFERENCE).strip()
+        if one.unchanged:
+            why = f"the metric is blind to it: it reads the {one.unchanged}"
+    elif word == "cannot tell" and doubt.startswith("among "):
         side = "better" if sign * effect > 0 else "worse"
-        return word, f"alone it would count as {side}; corrected p {p_text(row['p_corrected'])}"
-    smallest = number(row["smallest_difference"])
-    if not doubt and smallest is not None:
-        return word, f"could have shown {plain(smallest)}"
-    return word, short_verdict(verdict)
-
-
-def _without(comparison: Comparison, variant: str, against: str) -> tuple[Word, str]:
-    """Return why a variant has no difference from another."""
-    state = comparison.state(variant)
-    if state == "failed" or state == "stopped":
-        return ("failed" if state == "failed" else "stopped"), comparison.failed[variant]
-    if variant not in set(comparison.summary["variant_id"]):
-        return ("not measured" if state == "ok" else "not run"), "it has no scores"
-    what = "the baseline" if against == comparison.run.baseline else comparison.name(against)
-    return "not measured", f"{what} has no scores to compare with"
+        why = f"alone it would count as {side}; corrected p {p_text(row['p_corrected'])}"
+    elif word == "cannot tell":
+        why = short_verdict(verdict) if doubt or smallest is None else f"could have shown {plain(smallest)}"
+    low, high = number(row["low"]), number(row["high"])
+    return replace(one, row=row, n=int(row["n"]), effect=number(effect), low=low, high=high, word=word, why=why)

@@ -127,10 +127,10 @@ class RunTables:
         """The letter that stands for each variant in figures and narrow tables; the baseline is A."""
         return {plan.variant_id: letters(index) for index, plan in enumerate(self.variants)}
 
-    @property
+    @cached_property
     def baseline_values(self) -> dict[str, Any]:
         """The baseline's settings as dotted keys, from its config.yaml; none where that was not written."""
-        config = self.run.config(self.run.baseline)
+        config = self.pipelines.get(self.run.baseline)
         return config.flat() if config is not None else {}
 
     @property
@@ -177,6 +177,10 @@ class RunTables:
     def directed(self, metric: str) -> str:
         """Return the name of a metric, and that lower is better where it is."""
         return self.scales.get(metric, SHARE).named(metric)
+
+    def sign(self, metric: str) -> int:
+        """Return 1, or -1 for a metric of which less is better."""
+        return self.scales.get(metric, SHARE).sign
 
     def reliable(self, variant_id: str, metric: str) -> int:
         """Return 1 or -1 where a variant is reliably better or worse than the baseline, else 0."""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from rag_lab._kit.wording import signed
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.statements import ModuleRow
+from rag_lab.comparison.findings.statements import Verdict
 from rag_lab.report.figures import effects_figure
 from rag_lab.report.figures import run_figures as figures
 from rag_lab.report.figures.effects_figure import front_figure
@@ -80,7 +80,7 @@ class EffectAxis:
     high: float
 
     @classmethod
-    def around(cls, rows: Sequence[ModuleRow]) -> EffectAxis:
+    def around(cls, rows: Sequence[Verdict]) -> EffectAxis:
         """Return the axis of these rows; from -1 to 1 where none has an effect."""
         ends = [value for row in rows for value in (row.effect, row.low, row.high) if value is not None]
         low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -102,7 +102,7 @@ class EffectAxis:
         )
         return _drawn("ticks", texts)
 
-    def drawing(self, row: ModuleRow | None = None) -> Markup:
+    def drawing(self, row: Verdict | None = None) -> Markup:
         """Return the zero line, and on it the interval of a row, of which the numbers stand beside it."""
         parts = [
             f'<line class="{"zero" if tick == 0 else "grid"}" x1="{x}" x2="{x}" y1="0" y2="100%"/>'

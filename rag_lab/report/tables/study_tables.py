@@ -9,7 +9,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
 from rag_lab.comparison.findings.evidence_sentences import share_of_gain
 from rag_lab.comparison.findings.search_sentences import dropped
-from rag_lab.comparison.findings.statements import ModuleRow
+from rag_lab.comparison.findings.statements import Verdict
 from rag_lab.comparison.tables.bounds import Reach
 from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost as Priced
@@ -21,7 +21,7 @@ from rag_lab.statistics.routing.routing_table import ALL
 _MODULE_HEADER = ("verdict", "n", "effect", "95% interval", "a question costs", "because")
 
 
-def module_table(comparison: Comparison, rows: Sequence[ModuleRow]) -> Table:
+def module_table(comparison: Comparison, rows: Sequence[Verdict]) -> Table:
     """Return a row a module: verdict, effect on the main metric, price, and what qualifies the verdict."""
     is_grid = comparison.effects.is_grid
     title = f"against {comparison.name(comparison.run.baseline)}"
@@ -34,7 +34,7 @@ def module_table(comparison: Comparison, rows: Sequence[ModuleRow]) -> Table:
     return Table(f"Effects on {metric}, {title}", header, tuple(_row(comparison, row) for row in rows), 2, 2)
 
 
-def _row(comparison: Comparison, row: ModuleRow) -> tuple[str, ...]:
+def _row(comparison: Comparison, row: Verdict) -> tuple[str, ...]:
     name = comparison.name(row.variant_id) if row.variant_id else row.name
     name += f", against {row.against}" if row.against else ""
     effect = DASH if row.effect is None else signed(row.effect)
