@@ -32,9 +32,8 @@ from rag_lab.stages.answer.generate import answer_stages
 from rag_lab.stages.conversation import REMEMBER, conversation_stage
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.query.hyde import hyde_stages
-from rag_lab.stages.query.rephrase import rephrase_stage
 from rag_lab.stages.query.rewrite import rewrite_stages
-from rag_lab.stages.query.understand import understand_stage
+from rag_lab.stages.query.understand import rephrase_stage, understand_stage
 from rag_lab.stages.rerank import rerank_stage
 from rag_lab.stages.retrieval.retrieval_stages import hyde_search, merge, prepare, searches
 from rag_lab.stages.retrieval.select import select_stage

@@ -159,7 +159,7 @@ MOST_LINES = {
     "stores": 1_610,  # 1_500
     "corpus": 5_270,  # 4_600
     "data": 2_500,  # 2_100
-    "stages": 4_840,  # 4_100
+    "stages": 4_590,  # 4_100
     "corpus_profile": 410,  # 400
     "statistics": 3_700,  # 3_500
     "evaluation": 3_615,  # 3_300

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import MachineUse, StageStatus, Trace
-from rag_lab.stages.stage import Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome
 
-_OF_USE = ("load_s", "memory_mb", "joules")
 _SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
 
 
-@runtime_checkable
-class ChatStage(Protocol):
-    """What a stage that asks a chat model adds to `Stage`: what it would ask can be told without asking."""
+@dataclass(frozen=True)
+class ChatStage(BuiltInStage):
+    """Ask `model`, the requests of all traces of a batch at once. A forecast counts `requests` without asking."""
 
-    @property
-    def model(self) -> ChatModel:
-        """The model that is asked."""
+    model: ChatModel
+
+    batch_size = 8
+    costly = True
+
+    def requests_for(self, trace: Trace) -> list[ChatRequest]:
+        """Return what is asked for one trace; nothing where it needs no call."""
+        raise NotImplementedError
+
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+        """Return what the replies to its requests mean for a trace."""
+        raise NotImplementedError
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
-        """Return what `run` would ask for these traces, in order; some may need no call. No model is loaded."""
+        """Return what `run` would ask for these traces, in order. No model is loaded."""
+        return [request for trace in traces for request in self.requests_for(trace)]
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Return one outcome for each trace, in order."""
+        asked = [self.requests_for(trace) for trace in traces]
+        replies = iter(self.model.generate([request for requests in asked for request in requests]))
+        return [
+            self.read(trace, requests, list(islice(replies, len(requests))))
+            for trace, requests in zip(traces, asked, strict=True)
+        ]
 
 
 def written(messages: Sequence[Message]) -> str:
@@ -31,18 +51,18 @@ def written(messages: Sequence[Message]) -> str:
 
 
 def summed(replies: Sequence[ChatReply]) -> ChatReply:
-    """Return what several calls for one question cost together, without any text."""
+    """Return what several calls for one question cost together, without any text; of `machine` only energy adds up."""
     sums: dict[str, Any] = {name: sum(getattr(reply, name) for reply in replies) for name in _SUMS}
-    return ChatReply(transient=any(reply.transient for reply in replies), machine=_machine_of(replies), **sums)
-
-
-def _machine_of(replies: Sequence[ChatReply]) -> MachineUse | None:
-    """Return what one model took of this machine for all of them: of the figures only energy adds up."""
     uses = [reply.machine for reply in replies if reply.machine is not None]
-    if not uses:
-        return None
-    loads, memories, joules = ([value for use in uses if (value := getattr(use, name)) is not None] for name in _OF_USE)
-    return MachineUse(max(loads, default=None), max(memories, default=None), sum(joules) if joules else None)
+    machine = None
+    if uses:
+        joules = [use.joules for use in uses if use.joules is not None]
+        machine = MachineUse(
+            max((use.load_s for use in uses if use.load_s is not None), default=None),
+            max((use.memory_mb for use in uses if use.memory_mb is not None), default=None),
+            sum(joules) if joules else None,
+        )
+    return ChatReply(transient=any(reply.transient for reply in replies), machine=machine, **sums)
 
 
 def nothing_written(reply: ChatReply) -> str:

@@ -16,9 +16,9 @@ from pydantic_core import to_jsonable_python
 from rag_lab._kit.digest import digest
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Remembered, Trace, Turn
-from rag_lab.stages.chat_stage import chat_outcome, nothing_written, summed
+from rag_lab.stages.chat_stage import ChatStage, chat_outcome, nothing_written, summed
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
@@ -100,10 +100,9 @@ class _Conversation:
 
 
 @dataclass(frozen=True)
-class Summarize(BuiltInStage):
+class Summarize(ChatStage):
     """Sum up every `every` turns by `model`, in at most `max_tokens`; else the last turns are remembered."""
 
-    model: ChatModel
     every: int
     max_tokens: int
     seed: int = 0
@@ -115,15 +114,17 @@ class Summarize(BuiltInStage):
     name = REMEMBER
     reads = ("question.history",)
     writes = ("remembered",)
-    batch_size = 8
-    costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return a summary with the turns since, or the last turns alone, for each trace."""
         conversations = [self._conversation(trace) for trace in traces]
         while waiting := [one for one in conversations if one.blocks and not one.error]:
             for one, reply in zip(waiting, self._extended(waiting), strict=True):
-                _take(one, reply)
+                one.replies.append(reply)
+                one.error = reply.error or ("" if reply.text.strip() else nothing_written(reply))
+                if not one.error:
+                    one.summary = " ".join(reply.text.split())
+                    del one.blocks[0]
         return [self._outcome(trace, one) for trace, one in zip(traces, conversations, strict=True)]
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
@@ -178,16 +179,6 @@ class Summarize(BuiltInStage):
         n_summed = len(history) - len(one.rest)
         reason = f"{n_summed} of {len(history)} turns are summed up" if n_summed else ""
         return chat_outcome(total, {"remembered": Remembered(len(history), one.rest, one.summary)}, reason=reason)
-
-
-def _take(one: _Conversation, reply: ChatReply) -> None:
-    one.replies.append(reply)
-    text = " ".join(reply.text.split())
-    if reply.error or not text:
-        one.error = reply.error or nothing_written(reply)
-    else:
-        one.summary = text
-        del one.blocks[0]
 
 
 def summary_messages(earlier: str, turns: Sequence[Turn]) -> tuple[Message, ...]:

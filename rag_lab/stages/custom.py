@@ -24,7 +24,7 @@ from rag_lab.stages.stage import BuiltInStage, Outcome, Stage, field_type
 IsVisible = Callable[[str, Question], bool]  # a file, and who asks
 
 _WHOLE = ("name", "reads", "writes", "batch_size", "costly", "identity", "run")
-_ACCESS = ("question.may_see", "question.namespace")
+ACCESS = ("question.may_see", "question.namespace")
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,10 @@ class CheckedStage:
         self._stage, self.code, self._is_visible = stage, code, is_visible
         self.name = stage.name
         # What is checked for one asker must not be replayed for another.
-        self.reads, self.writes = tuple(dict.fromkeys((*stage.reads, *_ACCESS))), tuple(stage.writes)
+        self.reads, self.writes = tuple(dict.fromkeys((*stage.reads, *ACCESS))), tuple(stage.writes)
         self.batch_size, self.costly = int(stage.batch_size), bool(stage.costly)
-        if missing := sorted(_fields(sets) - _fields(self.writes)):
+        required, written = ({path.partition(".")[0] for path in paths} for paths in (sets, self.writes))
+        if missing := sorted(required - written):
             raise ConfigError(
                 f"The {code.what} does not write {' and '.join(missing)}, which later stages read; name it in `writes`."
             )
@@ -128,17 +129,21 @@ class CheckedStage:
 
 
 def stage_of(
-    kind: Kind, slot: str, name: str, parts: Parts, custom: Callable[[CustomCode], Stage], *more: Any
+    kind: Kind,
+    slot: str,
+    name: str,
+    parts: Parts,
+    built_in: Mapping[str, Callable[[], Stage]],
+    custom: Callable[[CustomCode], Stage],
 ) -> Stage:
     """Return the stage of the object that `parts` holds for `slot`, else the one that `name` names.
 
-    What is built in is a factory that takes `parts`, and `more` where its kind needs it. Another module is called as
-    the stage does that `custom` makes of it; it may be a whole `Stage` instead.
+    `built_in` makes what is built in, by name. Another module is called as the stage does that `custom` makes of it;
+    it may be a whole `Stage` instead.
     """
-    if slot not in parts.overrides and name in kind.built_in:
-        stage: Stage = kind.find(name).value(parts, *more)
-        return stage
     module = from_object(parts.overrides[slot], kind) if slot in parts.overrides else kind.find(name)
+    if slot not in parts.overrides and name in built_in:
+        return built_in[name]()
     if is_whole(module):
         return whole_stage(kind, module, custom(code_of(kind, module, "run")).writes, parts.index)
     return custom(code_of(kind, module))
@@ -165,10 +170,6 @@ def code_of(kind: Kind, module: Module, method: str | None = None) -> CustomCode
 def failed_call(error: CustomCodeError) -> Outcome:
     """Return the outcome of a question that a module gave nothing usable for."""
     return Outcome(status="failed", reason=str(error), lasting=False)
-
-
-def _fields(paths: Sequence[str]) -> set[str]:
-    return {path.partition(".")[0] for path in paths}
 
 
 def _records(value: Any) -> Iterator[Hit | Passage]:

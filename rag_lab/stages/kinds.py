@@ -16,7 +16,7 @@ UNDERSTANDINGS = Kind(
     "rag_lab.understanding",
     {
         "llm": BuiltIn(
-            f"{_ROOM}.query.understand:by_llm", "one call of a chat model: class, rewrite and HyDE suggestion"
+            f"{_ROOM}.query.understand:LlmUnderstanding", "one call of a chat model: class, rewrite and HyDE suggestion"
         )
     },
     call="__call__(self, question)",
@@ -25,15 +25,16 @@ REWRITINGS = Kind(
     "rewriting",
     "rag_lab.rewriting",
     {
-        "none": BuiltIn(f"{_ROOM}.query.rewrite:plain", "the user's own wording is searched"),
+        "none": BuiltIn(f"{_ROOM}.query.rewrite:PlainWords", "the user's own wording is searched"),
         "joined": BuiltIn(
-            f"{_ROOM}.query.rewrite:joined", "the turns that are remembered and the wording, as one text"
+            f"{_ROOM}.query.rewrite:PlainWords", "the turns that are remembered and the wording, as one text"
         ),
         FOLLOW_UPS: BuiltIn(
-            f"{_ROOM}.query.rewrite:of_follow_ups", "that of questions with a conversation before them alone"
+            f"{_ROOM}.query.rewrite:GuardedRewrite", "that of questions with a conversation before them alone"
         ),
         "llm": BuiltIn(
-            f"{_ROOM}.query.rewrite:proposed", "the understanding's rewrite, unless the guard finds that it has drifted"
+            f"{_ROOM}.query.rewrite:GuardedRewrite",
+            "the understanding's rewrite, unless the guard finds that it has drifted",
         ),
     },
     call="__call__(self, question)",
@@ -41,7 +42,7 @@ REWRITINGS = Kind(
 HYDE_WRITERS = Kind(
     "HyDE writer",
     "rag_lab.hyde",
-    {"llm": BuiltIn(f"{_ROOM}.query.hyde:by_llm", "a chat model, with a prompt for each class (Gao et al. 2022)")},
+    {"llm": BuiltIn(f"{_ROOM}.query.hyde:Hyde", "a chat model, with a prompt for each class (Gao et al. 2022)")},
     call="__call__(self, question, query_class)",
 )
 
@@ -50,9 +51,9 @@ SEARCHES = Kind(
     "search",
     "rag_lab.searches",
     {
-        "dense": BuiltIn(f"{_ROOM}.retrieval.retrieval_stages:dense", "by the cosine of embeddings"),
-        "bm25": BuiltIn(f"{_ROOM}.retrieval.retrieval_stages:bm25", "by the terms that texts share, rare ones first"),
-        "tfidf": BuiltIn(f"{_ROOM}.retrieval.retrieval_stages:tfidf", "by the cosine of weighted terms"),
+        "dense": BuiltIn(f"{_ROOM}.retrieval.search:TextSearch", "by the cosine of embeddings"),
+        "bm25": BuiltIn(f"{_ROOM}.retrieval.search:TextSearch", "by the terms that texts share, rare ones first"),
+        "tfidf": BuiltIn(f"{_ROOM}.retrieval.search:TextSearch", "by the cosine of weighted terms"),
     },
     call="build(self, chunks)",
 )
@@ -61,7 +62,7 @@ FUSIONS = Kind(
     "rag_lab.fusions",
     {
         "weighted": BuiltIn(
-            f"{_ROOM}.retrieval.fusion:weighted", "adds normalized scores, or reciprocal ranks, by weight"
+            f"{_ROOM}.retrieval.fusion:Combine", "adds normalized scores, or reciprocal ranks, by weight"
         )
     },
     call="__call__(self, lists, k)",
@@ -69,7 +70,7 @@ FUSIONS = Kind(
 SELECTIONS = Kind(
     "selection",
     "rag_lab.selections",
-    {"cut": BuiltIn(f"{_ROOM}.retrieval.select:cut", "cuts at the knee and diversifies, as `select` says")},
+    {"cut": BuiltIn(f"{_ROOM}.retrieval.select:Select", "cuts at the knee and diversifies, as `select` says")},
     call="__call__(self, question, passages, scores)",
 )
 
@@ -78,15 +79,15 @@ RERANKERS = Kind(
     "reranker",
     "rag_lab.rerankers",
     {
-        "none": BuiltIn(f"{_ROOM}.rerank:keep_order", "keeps the order of the merge"),
+        "none": BuiltIn(f"{_ROOM}.rerank:KeepOrder", "keeps the order of the merge"),
         "cross_encoder": BuiltIn(
-            f"{_ROOM}.rerank:by_cross_encoder",
+            f"{_ROOM}.rerank:PairRerank",
             "a model that reads question and passage together",
             "sentence_transformers",
             "sentence-transformers",
         ),
         "query_likelihood": BuiltIn(
-            f"{_ROOM}.rerank:by_query_likelihood",
+            f"{_ROOM}.rerank:PairRerank",
             "how likely a language model finds the question after the passage (Sachan et al. 2022)",
             "transformers",
         ),
@@ -100,14 +101,14 @@ CONTEXTS = Kind(
     "rag_lab.contexts",
     {
         "retrieved": BuiltIn(
-            f"{_ROOM}.answer.context:retrieved", "what was ranked first, cut to a budget around the hit"
+            f"{_ROOM}.answer.context:Assemble", "what was ranked first, cut to a budget around the hit"
         ),
-        "none": BuiltIn(f"{_ROOM}.answer.bound_contexts:no_context", "nothing: the model answers out of what it knows"),
+        "none": BuiltIn(f"{_ROOM}.answer.context:NoContext", "nothing: the model answers out of what it knows"),
         "gold": BuiltIn(
-            f"{_ROOM}.answer.bound_contexts:gold", "the labelled evidence, cut to a budget around its quotes"
+            f"{_ROOM}.answer.context:GoldContext", "the labelled evidence, cut to a budget around its quotes"
         ),
         "document": BuiltIn(
-            f"{_ROOM}.answer.bound_contexts:document", "the files of the labelled evidence, within a budget"
+            f"{_ROOM}.answer.context:DocumentContext", "the files of the labelled evidence, within a budget"
         ),
     },
     call="__call__(self, question, passages)",
@@ -116,11 +117,11 @@ READERS = Kind(
     "reader",
     "rag_lab.readers",
     {
-        "none": BuiltIn(f"{_ROOM}.answer.generate:unanswered", "no answer: retrieval alone is measured"),
-        "llm": BuiltIn(f"{_ROOM}.answer.generate:by_llm", "a chat model, which cites passages by number"),
-        "text": BuiltIn(f"{_ROOM}.answer.generate:by_text", "a chat model, whose whole reply is the answer"),
+        "none": BuiltIn(f"{_ROOM}.stage:Off", "no answer: retrieval alone is measured"),
+        "llm": BuiltIn(f"{_ROOM}.answer.generate:Generate", "a chat model, which cites passages by number"),
+        "text": BuiltIn(f"{_ROOM}.answer.generate:Generate", "a chat model, whose whole reply is the answer"),
         "extract": BuiltIn(
-            f"{_ROOM}.answer.extract:by_quote", "the sentences, rows or items that answer best, word for word"
+            f"{_ROOM}.answer.extract:Extract", "the sentences, rows or items that answer best, word for word"
         ),
     },
     call="__call__(self, question, passages)",

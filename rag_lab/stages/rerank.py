@@ -20,23 +20,30 @@ from rag_lab.stages.stage import OFF, BuiltInStage, Outcome, Stage
 CUSTOM_SCORE = "own"  # under which a hit keeps the score of a custom reranker
 
 ReadText = Literal["child", "parent"]
+PairScore = Literal["cross_encoder", "query_likelihood"]
 
 
 def rerank_stage(parts: Parts) -> Stage:
-    """Return what reranks the candidates."""
-    rerank = parts.rerank
+    """Return what reranks the candidates; it hands on all where a selection follows, else twice what is read."""
+    rerank, index = parts.rerank, parts.index
+    keep = rerank.input_limit if parts.selects else 2 * rerank.final_k
+
+    def by_pairs(step: PairScore, role: Literal["cross_encoder", "likelihood"], weight: float = 0.0) -> Stage:
+        return PairRerank(step, parts.scorer(role), index, keep, rerank.passage, weight)
+
+    built_in = {
+        "none": lambda: KeepOrder(keep),
+        "cross_encoder": lambda: by_pairs("cross_encoder", "cross_encoder"),
+        "query_likelihood": lambda: by_pairs("query_likelihood", "likelihood", rerank.retrieval_weight),
+    }
     return stage_of(
         RERANKERS,
         "rerank",
         rerank.name,
         parts,
-        lambda code: CustomReranker(code, parts.index, _n_kept(parts), rerank.passage),
+        built_in,
+        lambda code: CustomReranker(code, index, keep, rerank.passage),
     )
-
-
-def _n_kept(parts: Parts) -> int:
-    """Return how many hits a reranker hands on: all where a selection follows, else twice what the reader gets."""
-    return parts.rerank.input_limit if parts.selects else 2 * parts.rerank.final_k
 
 
 @dataclass(frozen=True)
@@ -54,11 +61,6 @@ class KeepOrder(BuiltInStage):
         return Outcome({"ranked": trace.candidates[: self.keep]}, reason=OFF, seconds=0.0)
 
 
-def keep_order(parts: Parts) -> KeepOrder:
-    """Return the stage for a pipeline."""
-    return KeepOrder(_n_kept(parts))
-
-
 @dataclass(frozen=True)
 class PairRerank(BuiltInStage):
     """Order candidates by `scorer`, a cross-encoder or a query likelihood, and keep the first `keep`.
@@ -67,7 +69,7 @@ class PairRerank(BuiltInStage):
     the question's candidates, since a log-likelihood and a cosine have no common unit, then summed with that weight.
     """
 
-    step: Literal["cross_encoder", "query_likelihood"]
+    step: PairScore
     scorer: PairScorer
     index: CorpusIndex
     keep: int
@@ -101,7 +103,11 @@ class PairRerank(BuiltInStage):
     def _order(self, hits: Sequence[Hit], scores: Sequence[float], unread: Sequence[int]) -> Outcome:
         totals = list(scores)
         if self.retrieval_weight:
-            pairs = zip(min_max(scores, equal=0.0), min_max(_retrieval_scores(hits), equal=0.0), strict=True)
+            # The better cosine of each hit, by question or by hypothetical document; merged scores where one has none:
+            # merging by rank does away with the gaps between cosines.
+            cosines = [[hit.scores[step] for step in ("dense", "hyde") if step in hit.scores] for hit in hits]
+            others = [max(values) for values in cosines] if all(cosines) else [hit.score for hit in hits]
+            pairs = zip(min_max(scores, equal=0.0), min_max(others, equal=0.0), strict=True)
             totals = [score + self.retrieval_weight * other for score, other in pairs]
         scored = [
             replace(hit, score=total, scores={**hit.scores, self.step: score})
@@ -111,27 +117,6 @@ class PairRerank(BuiltInStage):
         n_cut = sum(n > 0 for n in unread)
         reason = f"{n_cut} of {len(hits)} passages are longer than the reranker reads" if n_cut else ""
         return Outcome({"ranked": tuple(scored[: self.keep])}, reason=reason, truncated_tokens=sum(unread))
-
-
-def by_cross_encoder(parts: Parts) -> PairRerank:
-    """Return the stage of the cross-encoder that `models.cross_encoder` names."""
-    scorer, keep = parts.scorer("cross_encoder"), _n_kept(parts)
-    return PairRerank("cross_encoder", scorer, parts.index, keep, parts.rerank.passage)
-
-
-def by_query_likelihood(parts: Parts) -> PairRerank:
-    """Return the stage of the language model that `models.likelihood` names."""
-    scorer, rerank = parts.scorer("likelihood"), parts.rerank
-    return PairRerank("query_likelihood", scorer, parts.index, _n_kept(parts), rerank.passage, rerank.retrieval_weight)
-
-
-def _retrieval_scores(hits: Sequence[Hit]) -> list[float]:
-    """Return the better cosine of each hit, by question or by hypothetical document; merged scores where one has none.
-
-    The cosines are preferred because merging by rank does away with the gaps between them.
-    """
-    cosines = [[hit.scores[step] for step in ("dense", "hyde") if step in hit.scores] for hit in hits]
-    return [max(values) for values in cosines] if all(cosines) else [hit.score for hit in hits]
 
 
 def _text(index: CorpusIndex, hit: Hit, passage: ReadText) -> str:

@@ -125,21 +125,17 @@ def run_stage(
         outcomes = remembered | work.again(remembering, failed)
         outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)
         told.end(outcomes)
-    judged = {key: _refused(outcome) for key, outcome in outcomes.items()} if refuses else outcomes
+    judged = dict(outcomes)
+    for key, one in outcomes.items() if refuses else ():
+        if one.truncated_tokens and one.status != "failed":  # a model did not read all that it was sent
+            why = one.reason or f"{counted(one.truncated_tokens, 'token')} were not read"
+            judged[key] = replace(one, status="failed", reason=f"refused, as on_truncation says: {why}")
     different = {id(one): (key, one) for key, one in judged.items()}  # a stage that is off gives all traces the same
     records = {number: _record(stage, one, remembered=key in known) for number, (key, one) in different.items()}
     return [
         trace if key is None else _applied(trace, judged[key], records[id(judged[key])])
         for key, trace in zip(keys, traces, strict=True)
     ]
-
-
-def _refused(outcome: Outcome) -> Outcome:
-    """Return what is left of a result for which a model did not read all that it was sent."""
-    if not outcome.truncated_tokens or outcome.status == "failed":
-        return outcome
-    why = outcome.reason or f"{counted(outcome.truncated_tokens, 'token')} were not read"
-    return replace(outcome, status="failed", reason=f"refused, as on_truncation says: {why}")
 
 
 def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str] = ()) -> str:
@@ -208,18 +204,12 @@ def _record(stage: Stage, outcome: Outcome, *, remembered: bool) -> StageRecord:
 def _applied(trace: Trace, outcome: Outcome, record: StageRecord) -> Trace:
     """Return `trace` with updates and record; without `replace`, of which the many stages of many questions feel it."""
     values = list(_VALUES(trace))
-    for name, value in _changes(trace, outcome.updates).items():
-        values[_PLACES[name]] = value
+    for path, value in outcome.updates.items():
+        name, _, search = path.partition(".")
+        place = _PLACES[name]
+        values[place] = {**values[place], search: value} if search else value
     values[_PLACES["stages"]] = (*trace.stages, record)
     return Trace(*values)
-
-
-def _changes(trace: Trace, updates: Mapping[str, Any]) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for path, value in updates.items():
-        name, _, search = path.partition(".")
-        changes[name] = {**changes.get(name, getattr(trace, name)), search: value} if search else value
-    return changes
 
 
 def _read(trace: Trace, path: str) -> Any:

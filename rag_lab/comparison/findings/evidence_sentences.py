@@ -10,7 +10,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import sparse_metrics
 from rag_lab.comparison.tables.bounds import BOUNDS, Reach, answer_metrics, bound_arms
 from rag_lab.comparison.tables.evidence import State, Waterfall
-from rag_lab.stages.answer.bound_contexts import NEAREST
+from rag_lab.stages.answer.context import NEAREST
 
 NOTHING = "No question of this run has labelled evidence, so it cannot be told where evidence is lost."
 

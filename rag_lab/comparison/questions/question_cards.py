@@ -15,7 +15,7 @@ from rag_lab.models.protocols import split_thinking
 from rag_lab.records import Question, Trace
 from rag_lab.stages.chat_stage import written
 from rag_lab.stages.query import prompts
-from rag_lab.stages.query.hyde import Hyde, hyde_messages
+from rag_lab.stages.query.hyde import Hyde
 from rag_lab.stages.query.rewrite import REWRITE
 from rag_lab.stages.query.understand import NOT_ASKED, LlmUnderstanding
 from rag_lab.stages.stage import OFF
@@ -267,8 +267,10 @@ def _understanding_prompt(trace: Trace) -> str:
 
 
 def _hyde_prompt(trace: Trace) -> str:
-    route = trace.hyde_route
-    return written(hyde_messages(trace, route)) if route in prompts.HYDE and _ran(trace, Hyde.name) else ""
+    route, query = trace.hyde_route, trace.search_query or trace.question.text
+    if route not in prompts.HYDE or not _ran(trace, Hyde.name):
+        return ""
+    return written(prompts.hyde_messages(prompts.HYDE[route], query))
 
 
 def _ran(trace: Trace, stage: str) -> bool:

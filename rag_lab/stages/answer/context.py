@@ -1,34 +1,47 @@
-"""Assemble the context: numbered passages with source and page, within a budget of tokens and bytes."""
+"""Assemble the context: numbered passages with source and page, within a budget; of what was retrieved, or bounds.
+
+The bounds say what retrieval can bring a reader at most: nothing, the labelled evidence, or the whole of its file. What
+retrieval found is measured all the same; it is not read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import Any
 
 from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.corpus.spans import PageStarts, page_at
-from rag_lab.models.protocols import ChatModel
-from rag_lab.records import Hit, Passage, Trace
-from rag_lab.stages.answer.prompts import SEPARATOR, render_passage, render_passages
+from rag_lab.corpus.spans import PageStarts
+from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Trace
+from rag_lab.stages.answer.budget import ContextBudget, Wanted
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import CONTEXTS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
+from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
+from rag_lab.stores.analyzer import terms
 
-_SHRINK = 0.95  # of the length that the token count suggests, since tokens are not spread evenly over a text
-_LEAST_CHARS = 40  # a shorter piece of a passage tells a reader nothing
+NEAREST = "of a file or page of several passages those nearest to question and answers"
+_PIECE = 400  # characters of the pieces of a passage; a passage without a quote is cut around the nearest
 
 
 def context_stage(parts: Parts) -> Stage:
-    """Return what assembles the context."""
+    """Return what assembles the context; the model that reads it counts its tokens."""
+    answer, index, final_k = parts.answer, parts.index, parts.rerank.final_k
+
+    def budget() -> ContextBudget:
+        return ContextBudget(parts.chat("generation"), answer.context_tokens, answer.context_bytes)
+
+    built_in: dict[str, Callable[[], Stage]] = {
+        "retrieved": lambda: Assemble(index, budget(), final_k),
+        "none": NoContext,
+        "gold": lambda: GoldContext(index, budget()),
+        "document": lambda: DocumentContext(index, budget()),
+    }
     return stage_of(
-        CONTEXTS,
-        "context",
-        parts.answer.context,
-        parts,
-        lambda code: CustomContext(code, parts.index, budget_of(parts), parts.rerank.final_k),
+        CONTEXTS, "context", answer.context, parts, built_in, lambda code: CustomContext(code, index, budget(), final_k)
     )
 
 
@@ -53,20 +66,14 @@ class Assemble(BuiltInStage):
 
     def outcome(self, trace: Trace) -> Outcome:
         """Assemble the context of one trace."""
-        hits = trace.ranked[: self.final_k]
-        passages = self.budget.shared([self._around_child(hit) for hit in hits])
-        return Outcome({"passages": tuple(passages)}, reason=self.budget.left_out(len(hits), passages))
-
-    def _around_child(self, hit: Hit) -> Wanted:
-        """Return the hit's parent, around the middle of its child."""
-        child, text = self.index.chunks.child(hit.chunk_id), self.index.text(hit)
-        whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
-        return Wanted(whole, (child.start + child.end) // 2 - hit.start, self.index.page_starts(hit.source))
-
-
-def retrieved(parts: Parts) -> Assemble:
-    """Return the stage for a pipeline."""
-    return Assemble(parts.index, budget_of(parts), parts.rerank.final_k)
+        wanted = []
+        for hit in trace.ranked[: self.final_k]:
+            child, text = self.index.chunks.child(hit.chunk_id), self.index.text(hit)
+            whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
+            centre = (child.start + child.end) // 2 - hit.start
+            wanted.append(Wanted(whole, centre, self.index.page_starts(hit.source)))
+        passages = self.budget.shared(wanted)
+        return Outcome({"passages": tuple(passages)}, reason=self.budget.left_out(len(wanted), passages))
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,14 @@ class CustomContext(CustomStage):
     def accept(self, trace: Trace, returned: Any) -> Outcome:
         """Set the passages that are read."""
         hits = trace.ranked[: self.final_k]
-        texts = _texts(returned, len(hits))
+        if isinstance(returned, str) or not isinstance(returned, Iterable):
+            what = type(returned).__name__
+            raise CustomCodeError(f"the context returned {what} where a text for each passage is due")
+        texts = ["" if text is None else text for text in returned]
+        if len(texts) != len(hits):
+            raise CustomCodeError(f"the context returned {len(texts)} texts for {len(hits)} passages")
+        if strangers := [type(text).__name__ for text in texts if not isinstance(text, str)]:
+            raise CustomCodeError(f"the context returned {strangers[0]} where a text is due")
         kept = [(hit, text) for hit, text in zip(hits, texts, strict=True) if text]
         passages = []
         for number, (hit, text) in enumerate(kept, start=1):
@@ -109,138 +123,155 @@ class CustomContext(CustomStage):
         return Outcome({"passages": tuple(passages)}, reason=reason)
 
 
-def _texts(returned: Any, n: int) -> list[str]:
-    if isinstance(returned, str) or not isinstance(returned, Iterable):
-        raise CustomCodeError(f"the context returned {type(returned).__name__} where a text for each passage is due")
-    texts = ["" if text is None else text for text in returned]
-    if len(texts) != n:
-        raise CustomCodeError(f"the context returned {len(texts)} texts for {n} passages")
-    if strangers := [type(text).__name__ for text in texts if not isinstance(text, str)]:
-        raise CustomCodeError(f"the context returned {strangers[0]} where a text is due")
-    return texts
+@dataclass(frozen=True)
+class NoContext(BuiltInStage):
+    """Give the reader nothing, so that it answers out of what it knows: a closed book."""
 
+    name = "context"
+    reads = ()
+    writes = ("passages",)
 
-class Wanted(NamedTuple):
-    """A passage in full, with the character of its text around which it is cut where it has to be.
-
-    Of a file whose pages are one text, `page_starts` says on which page a window of it begins.
-    """
-
-    passage: Passage
-    centre: int
-    page_starts: PageStarts = ()
-
-    def on_its_page(self, window: Passage) -> Passage:
-        """Return a window of the passage with the page on which it begins."""
-        return replace(window, page=page_at(self.page_starts, window.start)) if self.page_starts else window
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    tokens: int
-    n_bytes: int
-
-    def __add__(self, other: _Size) -> _Size:
-        return _Size(self.tokens + other.tokens, self.n_bytes + other.n_bytes)
+    def outcome(self, trace: Trace) -> Outcome:
+        """Set no passage."""
+        return Outcome({"passages": ()}, reason=CLOSED_BOOK, seconds=0.0)
 
 
 @dataclass(frozen=True)
-class ContextBudget:
-    """How much the model that reads the context may be given; it counts the tokens itself.
+class _OfEvidence(BuiltInStage):
+    """What reads the labels of a question, of files that its asker may see.
 
-    Passages are counted one by one, since many questions find the same ones and counters remember what they counted.
-    The whole is counted at the end: should it be longer than its parts, they are fitted again into less.
+    A label without a quote may name several passages. The nearest are then taken for the evidence: those that score
+    highest by BM25 among them, asked the question and its answers.
     """
 
-    counter: ChatModel
-    max_tokens: int
-    max_bytes: int = 0  # of UTF-8; 0 is no limit
+    index: CorpusIndex
+    budget: ContextBudget
 
-    def shared(self, wanted: Sequence[Wanted]) -> list[Passage]:
-        """Give each an equal share of what is left; one that fits it stands whole and leaves the rest to the others.
-
-        A longer one is cut to a window around its centre. One that would be too short to say anything is left out.
-        """
-        return self._whole_counted(wanted, is_shared=True)
-
-    def in_turn(self, wanted: Sequence[Wanted]) -> list[Passage]:
-        """Give each all that is left: the first ones stand whole, the next is cut, and those after it are left out."""
-        return self._whole_counted(wanted, is_shared=False)
-
-    def holds(self, passages: Sequence[Passage]) -> bool:
-        """Tell whether these passages, as they are numbered, fit."""
-        return not passages or self._worth(self._size(render_passages(passages))) <= self.max_tokens
-
-    def left_out(self, n: int, given: Sequence[Passage]) -> str:
-        """Say how many of `n` passages are not among those given; "" where all are."""
-        missing = n - len(given)
-        return f"{missing} of {n} passages did not fit {self}" if missing else ""
-
-    def __str__(self) -> str:
-        return f"{self.max_tokens} tokens" + (f" and {self.max_bytes} bytes" if self.max_bytes else "")
-
-    def _whole_counted(self, wanted: Sequence[Wanted], *, is_shared: bool) -> list[Passage]:
-        budget = self.max_tokens
-        passages = self._fill(wanted, budget, is_shared)
-        while passages and (excess := self._worth(self._size(render_passages(passages))) - self.max_tokens) > 0:
-            budget -= excess
-            passages = self._fill(wanted, budget, is_shared)
-        return passages
-
-    def _fill(self, wanted: Sequence[Wanted], budget: int, is_shared: bool) -> list[Passage]:
-        passages: list[Passage] = []
-        used = _Size(0, 0)
-        for position, one in enumerate(wanted):
-            spent = self._worth(used)
-            n_sharing = len(wanted) - position if is_shared else 1
-            fitting = self._fit(len(passages) + 1, one, used, spent + (budget - spent) // n_sharing)
-            if fitting is not None:
-                passages.append(fitting[0])
-                used += fitting[1]
-            if not is_shared and (fitting is None or fitting[0].parent_text):
-                break
-        return passages
-
-    def _fit(self, number: int, wanted: Wanted, used: _Size, limit: int) -> tuple[Passage, _Size] | None:
-        """Return the passage, or the largest window around its centre, that keeps the context within `limit`."""
-        whole = replace(wanted.passage, number=number)
-        spent = self._worth(used)
-        passage, size = whole, self._size_of(whole)
-        while (worth := self._worth(used + size)) > limit:
-            length = int(len(passage.text) * _SHRINK * max(limit - spent, 0) / (worth - spent))
-            if length < _LEAST_CHARS:
-                return None
-            passage = wanted.on_its_page(_window(whole, wanted.centre, length))
-            size = self._size_of(passage)
-        return passage, size
-
-    def _size_of(self, passage: Passage) -> _Size:
-        """Return what a passage adds to those before it."""
-        return self._size((SEPARATOR if passage.number > 1 else "") + render_passage(passage))
-
-    def _size(self, text: str) -> _Size:
-        return _Size(self.counter.count_tokens(text), len(text.encode()))
-
-    def _worth(self, size: _Size) -> int:
-        """Return the share of the budget that a size uses up, in tokens: bytes count as what they are worth."""
-        return max(size.tokens, -(-size.n_bytes * self.max_tokens // self.max_bytes) if self.max_bytes else 0)
-
-
-def budget_of(parts: Parts) -> ContextBudget:
-    """Return the budget of a pipeline; the model that reads the context counts its tokens."""
-    answer = parts.answer
-    return ContextBudget(parts.chat("generation"), answer.context_tokens, answer.context_bytes)
-
-
-def _window(passage: Passage, centre: int, length: int) -> Passage:
-    """Return about `length` characters of the passage around `centre`, cut between words."""
-    text = passage.text
-    start = max(0, min(centre - length // 2, len(text) - length))
-    end = start + length
-    if start and (space := text.find(" ", start, end)) >= 0:
-        start = space + 1
-    if end < len(text) and (space := text.rfind(" ", start, end)) > start:
-        end = space
-    return replace(
-        passage, start=passage.start + start, end=passage.start + end, text=text[start:end], parent_text=text
+    VERSION = 4
+    WORDS = WORDS_VERSION
+    name = "context"
+    reads = (
+        "question.text",
+        "question.answers",
+        "question.evidence",
+        "question.may_see",
+        "question.namespace",
     )
+    writes = ("passages",)
+    batch_size = 32
+    costly = True
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Assemble the context of one trace."""
+        question = trace.question
+        evidence = [one for one in question.evidence if self.index.is_visible(one.source, question)]
+        if not evidence:
+            return Outcome({"passages": ()}, reason=NO_LABEL)
+        passages, n, is_guessed = self._passages(evidence, " ".join((question.text, *question.answers)))
+        reasons = (OF_LABELS, NEAREST if is_guessed else "", self.budget.left_out(n, passages))
+        return Outcome({"passages": tuple(passages)}, reason="; ".join(filter(None, reasons)))
+
+    def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
+        """Return what fits the budget, of how many passages, and whether the nearest were taken."""
+        raise NotImplementedError
+
+
+class GoldContext(_OfEvidence):
+    """Give the reader the parents that hold the labelled evidence, each an equal share of the budget.
+
+    A parent that does not fit is cut to a window around the quote. Where a label names several parents, the nearest
+    stand whole, in turn with those of the other labels, until the budget is full.
+    """
+
+    def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
+        wanted: dict[str, Wanted] = {}
+        several: list[list[Chunk]] = []
+        for one in evidence:
+            found = self.index.chunks.documents(one.source)
+            documents = [document for document in found if one.page in (None, document.page)]
+            parents = [parent for document in documents for parent in self._parents(document, one)]
+            if one.start is None and len(parents) > 1:
+                several.append([parents[place] for place in _nearest([parent.text for parent in parents], asked)])
+                continue
+            for parent in parents:
+                wanted.setdefault(parent.chunk_id, self._around(parent, one, asked))
+        if not several:
+            return self.budget.shared([*wanted.values()]), len(wanted), False
+        for parent in (parent for turn in zip_longest(*several) for parent in turn if parent is not None):
+            if parent.chunk_id not in wanted:
+                wanted[parent.chunk_id] = self._around(parent, None, asked)
+        return self.budget.in_turn([*wanted.values()]), len(wanted), True
+
+    def _parents(self, document: Document, evidence: Evidence) -> list[Chunk]:
+        """Return the shortest parent that holds the quote, else those that hold some of it; all without a quote."""
+        parents = self.index.chunks.parents(document.source, document.page)
+        if evidence.start is None or evidence.end is None:
+            return parents
+        start, end = evidence.start, evidence.end
+        whole = [parent for parent in parents if parent.start <= start and parent.end >= end]
+        if whole:  # parents of neighbouring children overlap
+            return [min(whole, key=lambda parent: (parent.end - parent.start, parent.start))]
+        return [parent for parent in parents if parent.start < end and parent.end > start]
+
+    def _around(self, parent: Chunk, evidence: Evidence | None, asked: str) -> Wanted:
+        whole = Passage(0, parent.chunk_id, parent.source, parent.page, parent.start, parent.end, parent.text)
+        return Wanted(whole, _middle(whole, evidence, asked), self.index.page_starts(parent.source))
+
+
+class DocumentContext(_OfEvidence):
+    """Give the reader the files that hold the labelled evidence, page by page, in their order.
+
+    Where they do not fit the budget, what is left out are the pages that stand furthest from those of the evidence.
+    """
+
+    def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
+        pages: list[tuple[int, Wanted]] = []
+        is_guessed = False
+        for source in dict.fromkeys(one.source for one in evidence):
+            documents = self.index.chunks.documents(source)
+            labels = {one.page: one for one in evidence if one.source == source}
+            labelled = [place for place, document in enumerate(documents) if document.page in labels]
+            if not labelled:
+                labelled, is_guessed = _nearest([document.text for document in documents], asked)[:1], True
+            starts = self.index.page_starts(source)
+            pages += [
+                (min(abs(place - one) for one in labelled), _page(document, labels.get(document.page), asked, starts))
+                for place, document in enumerate(documents)
+            ]
+        nearest = sorted(range(len(pages)), key=lambda place: pages[place][0])
+        kept = self.budget.in_turn([pages[place][1] for place in nearest])
+        while True:
+            pairs = sorted(zip(nearest, kept, strict=False), key=lambda pair: pair[0])
+            in_order = [replace(passage, number=number) for number, (_, passage) in enumerate(pairs, start=1)]
+            if self.budget.holds(in_order):
+                return in_order, len(pages), is_guessed
+            kept.pop()  # numbers are counted with the texts, and change places with them
+
+
+def _page(document: Document, evidence: Evidence | None, asked: str, starts: PageStarts) -> Wanted:
+    """Return a whole page, under the id that it has as a parent."""
+    source, page, text = document.source, document.page, document.text
+    parent_id = f"{source}#0-{len(text)}" if page is None else f"{source}#p{page}"
+    whole = Passage(0, parent_id, source, page, 0, len(text), text)
+    return Wanted(whole, _middle(whole, evidence, asked), starts)
+
+
+def _middle(passage: Passage, evidence: Evidence | None, asked: str) -> int:
+    """Return the middle of the quote in a passage; without one that of the piece nearest to what is asked."""
+    if evidence is not None and evidence.start is not None and evidence.end is not None:
+        return (evidence.start + evidence.end) // 2 - passage.start
+    pieces = [passage.text[start : start + _PIECE] for start in range(0, len(passage.text), _PIECE)]
+    return _PIECE * _nearest(pieces, asked)[0] + _PIECE // 2
+
+
+def _nearest(texts: Sequence[str], asked: str) -> list[int]:
+    """Return the places of `texts` by BM25 among them, best first, ties in order."""
+    import bm25s
+
+    question, *found = terms([asked, *texts], "unicode")
+    if set(question).isdisjoint(word for one in found for word in one):
+        return [*range(len(texts))]
+    index = bm25s.BM25(k1=1.5, b=0.75, method="lucene", backend="numpy", csc_backend="scipy")
+    index.index(found, show_progress=False)
+    scores = index.get_scores_from_ids(index.get_tokens_ids(question))
+    return sorted(range(len(texts)), key=lambda place: -scores[place])

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_lab.corpus.spans import Span, row_spans, sentence_units, trimmed
 from rag_lab.models.protocols import Embedder
@@ -31,9 +30,6 @@ _NOTHING = "there is nothing to quote from"
 _MARK = re.compile(r"(?:[-*+•–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(?=\s|$)")
 _CELLS = re.compile(r"\S {2,}\S")  # the cells of a row of a PDF's table are two spaces apart
 _LINE_END = re.compile(r"\s*\n\s*")
-
-
-Vector = npt.NDArray[np.float32]
 
 
 class _Quote(NamedTuple):
@@ -66,23 +62,28 @@ class Extract(BuiltInStage):
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Quote for each trace; all quotes of the batch are embedded in one call."""
-        quotes = [self._quotes(trace.passages) for trace in traces]
         texts = self.quoted([passage for trace in traces for passage in trace.passages])
         if not texts:
             return [_abstain(_NOTHING) for _ in traces]
         unread = dict(zip(texts, truncated_in_texts(self.embedder, texts, "document"), strict=True))
         vectors = dict(zip(texts, self.embedder.embed_documents(texts), strict=True))
-        questions = [_asked(trace) for trace in traces]
-        asked = zip(
-            self.embedder.embed_queries(questions), truncated_in_texts(self.embedder, questions, "query"), strict=True
-        )
-        # A run of which the model reads only the beginning is left out; of a single sentence that is counted.
-        return [
-            self._answer(
-                _asked(trace), [one for one in some if one.is_unit or not unread[one.text]], vectors, *query, unread
-            )
-            for trace, some, query in zip(traces, quotes, asked, strict=True)
+        # The user's wording; where it follows on earlier turns, the query that stands without them.
+        questions = [
+            (trace.search_query if trace.question.history else None) or trace.question.text for trace in traces
         ]
+        queries = self.embedder.embed_queries(questions)
+        unread_queries = truncated_in_texts(self.embedder, questions, "query")
+        outcomes = []
+        for trace, question, query, lost in zip(traces, questions, queries, unread_queries, strict=True):
+            # A run of which the model reads only the beginning is left out; of a single sentence that is counted.
+            quotes = [one for one in self._quotes(trace.passages) if one.is_unit or not unread[one.text]]
+            if not quotes:
+                outcomes.append(_abstain(_NOTHING))
+                continue
+            outcome = self._best(question, quotes, [float(vectors[quote.text] @ query) for quote in quotes])
+            lost += sum(unread[quote.text] for quote in quotes)
+            outcomes.append(replace(outcome, truncated_tokens=lost))
+        return outcomes
 
     def quoted(self, passages: Sequence[Passage]) -> list[str]:
         """Return the different texts of `passages` that are embedded to choose a quote among them."""
@@ -101,23 +102,14 @@ class Extract(BuiltInStage):
             found += [_Quote(passage, passage.text[slice(*span)], span in alone) for span in spans]
         return sorted(found, key=lambda quote: not quote.is_unit)  # stable
 
-    def _answer(
-        self,
-        question: str,
-        quotes: Sequence[_Quote],
-        vectors: Mapping[str, Vector],
-        query: Vector,
-        unread_of_question: int,
-        unread: Mapping[str, int],
-    ) -> Outcome:
-        if not quotes:
-            return _abstain(_NOTHING)
-        outcome = self._best(question, quotes, [float(vectors[quote.text] @ query) for quote in quotes])
-        lost = unread_of_question + sum(unread[quote.text] for quote in quotes)
-        return replace(outcome, truncated_tokens=lost)
-
     def _best(self, question: str, quotes: Sequence[_Quote], cosines: Sequence[float]) -> Outcome:
-        shares = _shares(question, quotes)
+        # The share of the question's words that each quote has, each word by its rarity among single quotes.
+        (asked, *texts) = [set(found) for found in terms([question, *(quote.text for quote in quotes)], "unicode")]
+        units = [words for words, quote in zip(texts, quotes, strict=True) if quote.is_unit]
+        counts = Counter(word for words in units for word in words & asked)
+        weights = {word: math.log(1 + len(units) / (counts[word] + 0.5)) for word in sorted(asked)}
+        total = sum(weights.values())
+        shares = [sum(weights[word] for word in sorted(asked & words)) / total if total else 0.0 for words in texts]
         scores = (np.array(cosines) + self.word_weight * np.array(shares)) / (1 + self.word_weight)
         best = int(np.argmax(scores.round(_DECIMALS)))
         score, quote = float(scores[best]), quotes[best]
@@ -129,34 +121,19 @@ class Extract(BuiltInStage):
         return Outcome({"answer": Answer(_LINE_END.sub(" ", quote.text), (citation,))}, reason=f"scores {told}")
 
 
-def _shares(question: str, quotes: Sequence[_Quote]) -> list[float]:
-    """Return for each quote the share of the question's words that it has, each by its rarity among single quotes."""
-    (asked, *texts) = [set(found) for found in terms([question, *(quote.text for quote in quotes)], "unicode")]
-    units = [words for words, quote in zip(texts, quotes, strict=True) if quote.is_unit]
-    counts = Counter(word for words in units for word in words & asked)
-    weights = {word: math.log(1 + len(units) / (counts[word] + 0.5)) for word in sorted(asked)}
-    total = sum(weights.values())
-    return [sum(weights[word] for word in sorted(asked & words)) / total if total else 0.0 for words in texts]
-
-
-def _asked(trace: Trace) -> str:
-    """Return the user's wording; where it follows on earlier turns, the query that stands without them."""
-    return (trace.search_query if trace.question.history else None) or trace.question.text
-
-
 def _abstain(reason: str) -> Outcome:
     return Outcome({"answer": Answer(NOT_FOUND, abstained=True)}, reason=reason)
 
 
 def nearest_quotes(parts: Parts, question: Question, texts: Sequence[str]) -> list[str]:
     """Return the sentence, row or item of each text that is nearest to the question; "" where a text has none."""
-    reader = replace(by_quote(parts), longest=1, min_score=-math.inf)
+    reader = replace(extract_stage(parts), longest=1, min_score=-math.inf)
     traces = [Trace(question, passages=(Passage(1, "", "", None, 0, len(text), text),)) for text in texts]
     answers: list[Answer] = [outcome.updates["answer"] for outcome in reader.run(traces)]
     return [answer.citations[0].quote if answer.citations else "" for answer in answers]
 
 
-def by_quote(parts: Parts) -> Extract:
+def extract_stage(parts: Parts) -> Extract:
     """Return the stage that quotes by `models.embedding`."""
     answer = parts.answer
     return Extract(parts.embedder, answer.quote_sentences, answer.quote_word_weight, answer.quote_min_score)
@@ -166,7 +143,15 @@ def quotable(text: str) -> list[Span]:
     """Return the spans of the sentences, table rows and list items of `text`, in order, without whitespace around."""
     rows = set(row_spans(text))
     units = [part for unit in sentence_units(text) for part in ([unit] if unit in rows else _lines(text, unit))]
-    return _with_marks(text, trimmed(text, units))
+    found: list[Span] = []
+    begin: int | None = None  # of a list's marks that were taken for sentences; they stand before what they number
+    for start, end in trimmed(text, units):
+        if _MARK.fullmatch(text, start, end):
+            begin = start if begin is None else begin
+        else:
+            found.append((start if begin is None else begin, end))
+            begin = None
+    return found
 
 
 def windows(units: Sequence[Span], longest: int) -> list[Span]:
@@ -190,16 +175,3 @@ def _lines(text: str, unit: Span) -> Iterator[Span]:
             begin = place
         place, is_after_row = place + len(line), is_row
     yield begin, unit[1]
-
-
-def _with_marks(text: str, units: Sequence[Span]) -> list[Span]:
-    """Put a list's marks that were taken for sentences before what they number."""
-    found: list[Span] = []
-    begin: int | None = None
-    for start, end in units:
-        if _MARK.fullmatch(text, start, end):
-            begin = start if begin is None else begin
-        else:
-            found.append((start if begin is None else begin, end))
-            begin = None
-    return found

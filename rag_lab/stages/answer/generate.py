@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rag_lab._kit.custom_code import CustomCodeError
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import Answer, Citation, Trace
 from rag_lab.stages.answer import prompts
+from rag_lab.stages.answer.extract import extract_stage
 from rag_lab.stages.answer.parse import Parse, checked_citations, is_abstention
-from rag_lab.stages.chat_stage import chat_outcome, written
+from rag_lab.stages.chat_stage import ChatStage, chat_outcome, written
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import READERS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
+from rag_lab.stages.stage import Off, Outcome, Stage
 
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
 _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"
@@ -26,22 +27,48 @@ _NO_THOUGHT = "the model was asked to think and did not"
 
 def answer_stages(parts: Parts) -> tuple[Stage, ...]:
     """Return what answers from the context; nothing where answers are switched off."""
-    if not parts.answer.is_on and "reader" not in parts.overrides:
+    answer = parts.answer
+    if not answer.is_on and "reader" not in parts.overrides:
         return ()
-    stage = stage_of(READERS, "reader", parts.answer.name, parts, CustomReader)
+
+    def by_llm(as_text: bool = False) -> Stage:
+        """A closed book is asked for JSON in either case, and by no custom prompt: those ask for what passages say."""
+        is_closed = answer.context == "none" and "context" not in parts.overrides
+        is_sampled = answer.thinking or answer.temperature
+        top_p, top_k, min_p = (answer.top_p, answer.top_k, answer.min_p) if is_sampled else (None, None, None)
+        return Generate(
+            parts.chat("generation", Generate.name),
+            answer.max_tokens,
+            answer.temperature,
+            answer.thinking_tokens if answer.thinking else 0,
+            parts.seed,
+            top_p,
+            top_k,
+            min_p,
+            closed_book=is_closed,
+            prompt=None if is_closed else parts.prompts.get("answer"),
+            as_text=as_text and not is_closed,
+        )
+
+    built_in: dict[str, Callable[[], Stage]] = {
+        "none": lambda: Off(Generate.name),
+        "llm": by_llm,
+        "text": lambda: by_llm(as_text=True),
+        "extract": lambda: extract_stage(parts),
+    }
+    stage = stage_of(READERS, "reader", answer.name, parts, built_in, CustomReader)
     as_text = isinstance(stage, Generate) and stage.as_text
     return (stage,) if "answer" in stage.writes else (stage, Parse(as_text))
 
 
 @dataclass(frozen=True)
-class Generate(BuiltInStage):
+class Generate(ChatStage):
     """Answer each question from its context, in the user's own wording.
 
     `thinking_tokens` is the budget of thinking before a reply of `max_tokens`; 0 asks for a reply without thinking.
     Sampling that is None is left to the model's card.
     """
 
-    model: ChatModel
     max_tokens: int
     temperature: float
     thinking_tokens: int = 0
@@ -59,19 +86,27 @@ class Generate(BuiltInStage):
     reads = ("question.text", "question.history", "remembered", "passages")
     writes = ("prompt", "raw_text")
     batch_size = 4
-    costly = True
 
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Return the raw reply of each trace."""
-        requests = self.requests(traces)
-        replies = self.model.generate(requests)
-        return [_outcome(request, reply) for request, reply in zip(requests, replies, strict=True)]
-
-    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
-        """Return one request for each trace."""
+    def requests_for(self, trace: Trace) -> list[ChatRequest]:
+        """Return the request for one trace."""
+        question, said = trace.question, trace.remembered
+        if self.closed_book:
+            messages = prompts.closed_book_messages(question.text, said)
+        elif self.prompt is None:
+            messages = prompts.answer_messages(question.text, said, trace.passages, self.as_text)
+        else:
+            values = {
+                "question": question.text,
+                "history": said.turns,
+                "summary": said.summary,
+                "passages": trace.passages,
+                "context": prompts.render_passages(trace.passages),
+                "not_found": prompts.NOT_FOUND,
+            }
+            messages = self.prompt.messages(values)
         return [
             ChatRequest(
-                self._messages(trace),
+                messages,
                 max_tokens=self.max_tokens,
                 temperature=self.temperature,
                 seed=self.seed + trace.repeat,
@@ -81,69 +116,25 @@ class Generate(BuiltInStage):
                 top_k=self.top_k,
                 min_p=self.min_p,
             )
-            for trace in traces
         ]
 
-    def _messages(self, trace: Trace) -> tuple[Message, ...]:
-        question, said = trace.question, trace.remembered
-        if self.closed_book:
-            return prompts.closed_book_messages(question.text, said)
-        if self.prompt is None:
-            return prompts.answer_messages(question.text, said, trace.passages, self.as_text)
-        values = {
-            "question": question.text,
-            "history": said.turns,
-            "summary": said.summary,
-            "passages": trace.passages,
-            "context": prompts.render_passages(trace.passages),
-            "not_found": prompts.NOT_FOUND,
-        }
-        return self.prompt.messages(values)
-
-
-def _outcome(request: ChatRequest, reply: ChatReply) -> Outcome:
-    prompt = written(request.messages)
-    if reply.error:
-        return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
-    raw = f"<think>{reply.thinking}</think>{reply.text}" if reply.thinking else reply.text
-    updates = {"prompt": prompt, "raw_text": raw}
-    if _ended_in_thought(request, reply):
-        return chat_outcome(reply, updates, "failed", _MORE_ROOM if request.thinking else _NO_ROOM)
-    if reply.thinking and not reply.text:
-        return chat_outcome(reply, updates, "failed", _NO_REPLY)
-    if request.thinking and not reply.has_thought:
-        return chat_outcome(reply, updates, "fallback", _NO_THOUGHT)
-    return chat_outcome(reply, updates)
-
-
-def _ended_in_thought(request: ChatRequest, reply: ChatReply) -> bool:
-    """Tell whether the tokens ran out before the answer began; some models' thinking has no opening mark."""
-    unmarked = request.thinking and not reply.thinking and "{" not in reply.text
-    return reply.truncated and (not reply.text or unmarked)
-
-
-def by_llm(parts: Parts) -> Generate:
-    """Return the stage that asks the model `models.generation`."""
-    answer, model = parts.answer, parts.chat("generation", Generate.name)
-    thinking_tokens = answer.thinking_tokens if answer.thinking else 0
-    is_closed = answer.context == "none" and "context" not in parts.overrides
-    own = None if is_closed else parts.prompts.get("answer")  # which asks for what stands in the passages
-    stage = Generate(model, answer.max_tokens, answer.temperature, thinking_tokens, parts.seed)
-    stage = replace(stage, closed_book=is_closed, prompt=own)
-    if not (answer.thinking or answer.temperature):  # greedy: nothing is sampled
-        return stage
-    return replace(stage, top_p=answer.top_p, top_k=answer.top_k, min_p=answer.min_p)
-
-
-def by_text(parts: Parts) -> Generate:
-    """Return the stage that asks it for the answer alone; a closed book is asked as `by_llm` asks it."""
-    stage = by_llm(parts)
-    return replace(stage, as_text=not stage.closed_book)
-
-
-def unanswered(_: Parts) -> Off:
-    """Return the stage that answers nothing."""
-    return Off(Generate.name)
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+        """Return the raw reply, or why there is none."""
+        (request,), (reply,) = requests, replies
+        prompt = written(request.messages)
+        if reply.error:
+            return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
+        raw = f"<think>{reply.thinking}</think>{reply.text}" if reply.thinking else reply.text
+        updates = {"prompt": prompt, "raw_text": raw}
+        # The tokens may run out before the answer begins; some models' thinking has no opening mark.
+        unmarked = request.thinking and not reply.thinking and "{" not in reply.text
+        if reply.truncated and (not reply.text or unmarked):
+            return chat_outcome(reply, updates, "failed", _MORE_ROOM if request.thinking else _NO_ROOM)
+        if reply.thinking and not reply.text:
+            return chat_outcome(reply, updates, "failed", _NO_REPLY)
+        if request.thinking and not reply.has_thought:
+            return chat_outcome(reply, updates, "fallback", _NO_THOUGHT)
+        return chat_outcome(reply, updates)
 
 
 class CustomReader(CustomStage):

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Literal
 
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import QueryClass, Trace
-from rag_lab.stages.chat_stage import chat_outcome, nothing_written, summed
+from rag_lab.stages.chat_stage import ChatStage, chat_outcome, nothing_written, summed
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import HYDE_WRITERS
 from rag_lab.stages.parts import Parts
@@ -27,6 +26,7 @@ HYDE = "hyde"
 SUGGESTED: Literal["suggested"] = "suggested"
 _TEMPERATURE = 0.7  # Gao et al. 2022, section 4.1
 _SEEDS_APART = 1_000_003  # so that no document of one repeat is sampled as another repeat's
+_SWITCH = {True: "on", False: "off"}
 _NOT_ROUTED = Outcome(reason="not routed to HyDE", seconds=0.0)
 
 
@@ -36,7 +36,9 @@ def hyde_stages(parts: Parts) -> tuple[Stage, Stage]:
     if query.hyde == "none":
         return Off("route"), Off(HYDE)
     rules = {"always": None, "suggested": SUGGESTED, "classified": query.class_to_hyde}
-    return RouteHyde(rules[query.hyde]), stage_of(HYDE_WRITERS, HYDE, query.hyde_writer, parts, CustomHyde)
+    prompt = parts.prompts.get("hyde")
+    llm = {"llm": lambda: Hyde(parts.chat("hyde", HYDE), query.hyde_max_tokens, parts.seed, prompt, query.hyde_n)}
+    return RouteHyde(rules[query.hyde]), stage_of(HYDE_WRITERS, HYDE, query.hyde_writer, parts, llm, CustomHyde)
 
 
 @dataclass(frozen=True)
@@ -63,27 +65,22 @@ class RouteHyde(BuiltInStage):
             if suggested is None:
                 return Outcome(status="fallback", reason="no HyDE: the understanding suggested nothing")
             route = {"hyde_route": trace.query_class or GENERAL} if suggested else {}
-            return Outcome(route, reason=f"the understanding suggested it {_switch(suggested)}")
+            return Outcome(route, reason=f"the understanding suggested it {_SWITCH[suggested]}")
         if trace.query_class is None:
             return Outcome(status="fallback", reason="no HyDE: the question has no class")
         on = self.class_to_hyde[trace.query_class]
-        overruled = "" if suggested in (None, on) else f", against the model's suggestion ({_switch(bool(suggested))})"
+        overruled = "" if suggested in (None, on) else f", against the model's suggestion ({_SWITCH[bool(suggested)]})"
         updates = {"hyde_route": trace.query_class} if on else {}
-        return Outcome(updates, reason=f"class {trace.query_class}: {_switch(on)}{overruled}")
-
-
-def _switch(on: bool) -> str:
-    return "on" if on else "off"
+        return Outcome(updates, reason=f"class {trace.query_class}: {_SWITCH[on]}{overruled}")
 
 
 @dataclass(frozen=True)
-class Hyde(BuiltInStage):
+class Hyde(ChatStage):
     """Write `n` hypothetical documents for each question that is routed to one.
 
     One is written greedily; several are sampled, at the temperature of the paper.
     """
 
-    model: ChatModel
     max_tokens: int
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of those that are built in
@@ -93,55 +90,36 @@ class Hyde(BuiltInStage):
     name = HYDE
     reads = ("search_query", "hyde_route")
     writes = ("hypothetical", "other_hypotheticals")
-    batch_size = 8
-    costly = True
 
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Ask the model for those questions that are routed to a prompt."""
-        replies = iter(self.model.generate(self.requests(traces)))
-        return [_outcome(list(islice(replies, self.n))) if trace.hyde_route else _NOT_ROUTED for trace in traces]
-
-    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
-        """Return `n` requests for each trace that is routed to a prompt."""
+    def requests_for(self, trace: Trace) -> list[ChatRequest]:
+        """Return `n` requests for a trace that is routed to a prompt."""
+        query, route = trace.search_query or trace.question.text, trace.hyde_route
+        if not route:
+            return []
+        values = {"question": query, "query_class": route}
+        messages = self.prompt.messages(values) if self.prompt else prompts.hyde_messages(prompts.HYDE[route], query)
         return [
             ChatRequest(
-                hyde_messages(trace, trace.hyde_route, self.prompt),
+                messages,
                 max_tokens=self.max_tokens,
                 temperature=0.0 if self.n == 1 else _TEMPERATURE,
                 seed=self.seed + trace.repeat + number * _SEEDS_APART,
             )
-            for trace in traces
-            if trace.hyde_route
             for number in range(self.n)
         ]
 
-
-def hyde_messages(trace: Trace, route: str, prompt: ChatTemplate | None = None) -> tuple[Message, ...]:
-    """Return the chat that the model is sent for a trace that is routed to the prompt `route`, or by `prompt`."""
-    query = trace.search_query or trace.question.text
-    if prompt is not None:
-        return prompt.messages({"question": query, "query_class": route})
-    return prompts.hyde_messages(prompts.HYDE[route], query)
-
-
-def _outcome(replies: Sequence[ChatReply]) -> Outcome:
-    """Return what was written, and what all calls cost; a call that gave nothing is said."""
-    texts = [text for reply in replies if not reply.error and (text := reply.text.strip())]
-    fault = next(
-        (reply.error or nothing_written(reply) for reply in replies if reply.error or not reply.text.strip()), ""
-    )
-    whole = summed(replies)
-    if not texts:
-        return chat_outcome(whole, {}, "fallback", f"searched without HyDE: {fault}")
-    several = {"other_hypotheticals": tuple(texts[1:])} if len(replies) > 1 else {}
-    reason = f"{len(texts)} of {len(replies)} documents were written: {fault}" if fault else ""
-    return chat_outcome(whole, {"hypothetical": texts[0], **several}, reason=reason)
-
-
-def by_llm(parts: Parts) -> Hyde:
-    """Return the stage that asks the model `models.hyde`."""
-    query, model = parts.query, parts.chat("hyde", HYDE)
-    return Hyde(model, query.hyde_max_tokens, parts.seed, parts.prompts.get("hyde"), query.hyde_n)
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+        """Return what was written, and what all calls cost; a call that gave nothing is said."""
+        if not replies:
+            return _NOT_ROUTED
+        texts = [text for reply in replies if not reply.error and (text := reply.text.strip())]
+        faults = [reply.error or nothing_written(reply) for reply in replies if reply.error or not reply.text.strip()]
+        whole = summed(replies)
+        if not texts:
+            return chat_outcome(whole, {}, "fallback", f"searched without HyDE: {faults[0]}")
+        several = {"other_hypotheticals": tuple(texts[1:])} if len(replies) > 1 else {}
+        reason = f"{len(texts)} of {len(replies)} documents were written: {faults[0]}" if faults else ""
+        return chat_outcome(whole, {"hypothetical": texts[0], **several}, reason=reason)
 
 
 class CustomHyde(CustomStage):

@@ -16,7 +16,7 @@ from rag_lab.models.protocols import Embedder
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Trace
 from rag_lab.stages.custom import CustomStage, stage_of
-from rag_lab.stages.kinds import REWRITINGS
+from rag_lab.stages.kinds import FOLLOW_UPS, REWRITINGS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
 
@@ -27,8 +27,20 @@ _CODE = re.compile(r"[\w./-]*\d[\w./-]*")
 
 def rewrite_stages(parts: Parts) -> tuple[Stage, ...]:
     """Return what says which words are searched; a custom rewriting proposes them, and the guard follows."""
-    stage = stage_of(REWRITINGS, REWRITE, parts.query.rewrite, parts, CustomRewriting)
-    return (stage,) if "search_query" in stage.writes else (stage, proposed(parts))
+
+    def proposed(only_follow_ups: bool = False) -> Stage:
+        if not parts.query.guard:
+            return AnyRewrite(only_follow_ups)
+        return GuardedRewrite(parts.embedder, parts.query.min_similarity, only_follow_ups)
+
+    built_in = {
+        "none": PlainWords,
+        "joined": lambda: PlainWords(joined=True),
+        FOLLOW_UPS: lambda: proposed(only_follow_ups=True),
+        "llm": proposed,
+    }
+    stage = stage_of(REWRITINGS, REWRITE, parts.query.rewrite, parts, built_in, CustomRewriting)
+    return (stage,) if "search_query" in stage.writes else (stage, proposed())
 
 
 @dataclass(frozen=True)
@@ -95,77 +107,38 @@ class GuardedRewrite(BuiltInStage):
     costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Accept or refuse each rewrite."""
+        """Accept or refuse each rewrite by its cosine with the question, alone or after what is remembered."""
         rewritten = [trace for trace in traces if trace.question.history or not self.only_follow_ups]
         proposed = [trace for trace in rewritten if trace.proposed_query]
-        similarity = dict(zip(map(id, proposed), self._similarities(proposed), strict=True))
-        truncated = dict(zip(map(id, proposed), self._truncated_tokens(proposed), strict=True))
-        decided = iter(
-            replace(self._decide(trace, similarity.get(id(trace))), truncated_tokens=truncated.get(id(trace), 0))
-            for trace in rewritten
+        texts = [[t.proposed_query or "", t.question.text, in_context(t)] for t in proposed]
+        decided = {id(trace): Outcome({"search_query": trace.question.text}, seconds=0.0) for trace in traces}
+        decided |= {
+            id(trace): Outcome({"search_query": trace.question.text}, "fallback", _NOTHING) for trace in rewritten
+        }
+        if proposed:
+            embedded = [self.embedder.embed_queries(list(column)) for column in zip(*texts, strict=True)]
+            for trace, some, r, a, w in zip(proposed, texts, *embedded, strict=True):
+                unread = sum(truncated_in_texts(self.embedder, [*set(some)], "query"))  # each is read once
+                decided[id(trace)] = replace(self._decide(trace, float(max(r @ a, r @ w))), truncated_tokens=unread)
+        return [decided[id(trace)] for trace in traces]
+
+    def _decide(self, trace: Trace, similarity: float) -> Outcome:
+        plain, rewrite = {"search_query": trace.question.text}, trace.proposed_query or ""
+        codes, kept = (
+            {code.strip("./-").lower() for code in _CODE.findall(text)} for text in (trace.question.text, rewrite)
         )
-        is_rewritten = set(map(id, rewritten))
-        plain = PlainWords()
-        return [next(decided) if id(trace) in is_rewritten else plain.outcome(trace) for trace in traces]
-
-    def _truncated_tokens(self, traces: Sequence[Trace]) -> list[int]:
-        """Return how many tokens of what is compared for each trace the embedding model never reads."""
-        texts = [{t.proposed_query or "", t.question.text, in_context(t)} for t in traces]  # each is read once
-        return [sum(truncated_in_texts(self.embedder, [*some], "query")) for some in texts]
-
-    def _similarities(self, traces: Sequence[Trace]) -> list[float]:
-        """Return the cosine of each rewrite with its question, alone or after what is remembered."""
-        if not traces:
-            return []
-        rewrites = self.embedder.embed_queries([trace.proposed_query or "" for trace in traces])
-        alone = self.embedder.embed_queries([trace.question.text for trace in traces])
-        within = self.embedder.embed_queries([in_context(trace) for trace in traces])
-        return [float(max(r @ a, r @ w)) for r, a, w in zip(rewrites, alone, within, strict=True)]
-
-    def _decide(self, trace: Trace, similarity: float | None) -> Outcome:
-        question = trace.question.text
-        plain = {"search_query": question}
-        if similarity is None or not trace.proposed_query:
-            return Outcome(plain, "fallback", _NOTHING)
-        missing = sorted(_codes(question) - _codes(trace.proposed_query))
-        if missing:
+        if missing := sorted(codes - kept):
             return Outcome(plain, "fallback", f"rewrite refused: it lost {', '.join(missing)}")
         if similarity < self.min_similarity:
             reason = f"rewrite refused: cosine {similarity:.2f} with the question is below {self.min_similarity:.2f}"
             return Outcome(plain, "fallback", reason)
-        return Outcome({"search_query": trace.proposed_query}, reason=f"cosine {similarity:.2f} with the question")
+        return Outcome({"search_query": rewrite}, reason=f"cosine {similarity:.2f} with the question")
 
 
 def in_context(trace: Trace) -> str:
     """Return what is remembered of the conversation and the question as one text."""
     said = trace.remembered
     return " ".join(filter(None, [said.summary, *(turn.content for turn in said.turns), trace.question.text]))
-
-
-def _codes(text: str) -> set[str]:
-    return {code.strip("./-").lower() for code in _CODE.findall(text)}
-
-
-def plain(_: Parts) -> PlainWords:
-    """Return the stage that searches the user's wording."""
-    return PlainWords()
-
-
-def joined(_: Parts) -> PlainWords:
-    """Return the stage that searches the remembered turns and the question as one text."""
-    return PlainWords(joined=True)
-
-
-def proposed(parts: Parts, *, only_follow_ups: bool = False) -> GuardedRewrite | AnyRewrite:
-    """Return the stage that searches what was proposed: unless it has drifted, where there is a guard."""
-    if not parts.query.guard:
-        return AnyRewrite(only_follow_ups)
-    return GuardedRewrite(parts.embedder, parts.query.min_similarity, only_follow_ups)
-
-
-def of_follow_ups(parts: Parts) -> GuardedRewrite | AnyRewrite:
-    """Return the stage that searches what was proposed for questions with a conversation."""
-    return proposed(parts, only_follow_ups=True)
 
 
 class CustomRewriting(CustomStage):

@@ -1,4 +1,4 @@
-"""Query understanding: one call gives the class, a self-contained rewrite and the model's own HyDE suggestion."""
+"""What a chat model makes of a question: its class, a self-contained rewrite and a HyDE suggestion; other phrasings."""
 
 from __future__ import annotations
 
@@ -10,26 +10,51 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab._kit.config_file import complaint_and_value, key_of
 from rag_lab._kit.custom_code import CustomCodeError
-from rag_lab.models.json_repair import RepairError, read_as
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
+from rag_lab.models.json_repair import Model, RepairError, read_as
+from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import QUERY_CLASSES, QueryClass, Trace
-from rag_lab.stages.chat_stage import chat_outcome, nothing_written
+from rag_lab.stages.chat_stage import ChatStage, chat_outcome, nothing_written
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import UNDERSTANDINGS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
-from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
+from rag_lab.stages.stage import Off, Outcome, Stage
 
 UNDERSTAND = "understand"
+REPHRASE = "rephrase"
 NOT_ASKED = "no conversation before the question"
+_TOKENS_PER_PHRASING = 48
 
 
 def understand_stage(parts: Parts) -> Stage:
     """Return what understands the question."""
-    if not parts.query.understands and UNDERSTAND not in parts.overrides:
+    query = parts.query
+    if not query.understands and UNDERSTAND not in parts.overrides:
         return Off(UNDERSTAND)
-    return stage_of(UNDERSTANDINGS, UNDERSTAND, parts.query.understanding, parts, CustomUnderstanding)
+    return stage_of(
+        UNDERSTANDINGS,
+        UNDERSTAND,
+        query.understanding,
+        parts,
+        {
+            "llm": lambda: LlmUnderstanding(
+                parts.chat("understanding", UNDERSTAND),
+                parts.seed,
+                parts.prompts.get("understanding"),
+                query.asks_only_follow_ups,
+            )
+        },
+        CustomUnderstanding,
+    )
+
+
+def rephrase_stage(parts: Parts) -> Stage:
+    """Return what writes other phrasings of the question."""
+    if not parts.query.phrasings:
+        return Off(REPHRASE)
+    chat = parts.chat("understanding", REPHRASE)
+    return Rephrase(chat, parts.query.phrasings, parts.seed, parts.prompts.get("phrasings"))
 
 
 class Understanding(BaseModel):
@@ -43,13 +68,12 @@ class Understanding(BaseModel):
 
 
 @dataclass(frozen=True)
-class LlmUnderstanding(BuiltInStage):
-    """Ask `model` for class, rewrite and HyDE suggestion; a reply that cannot be read is a fallback to none of them.
+class LlmUnderstanding(ChatStage):
+    """Ask for class, rewrite and HyDE suggestion; a reply that cannot be read is a fallback to none of them.
 
     `only_follow_ups` asks about questions with a conversation alone.
     """
 
-    model: ChatModel
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of the one that is built in
     only_follow_ups: bool = False
@@ -58,59 +82,38 @@ class LlmUnderstanding(BuiltInStage):
     name = UNDERSTAND
     reads = ("question.text", "question.history", "remembered")
     writes = ("query_class", "proposed_query", "hyde_suggested")
-    batch_size = 8
-    costly = True
 
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Return one understanding, or a fallback, for each trace."""
-        replies = iter(self.model.generate(self.requests(traces)))
-        not_asked = Outcome(reason=NOT_ASKED, seconds=0.0)
-        return [_outcome(next(replies)) if self._asks(trace) else not_asked for trace in traces]
-
-    def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
-        """Return one request for each trace that the model is asked about."""
-        return [
-            ChatRequest(
-                self._messages(trace),
-                max_tokens=128,
-                seed=self.seed + trace.repeat,
-                json_schema=prompts.UNDERSTANDING_SCHEMA,
-            )
-            for trace in traces
-            if self._asks(trace)
-        ]
-
-    def _asks(self, trace: Trace) -> bool:
-        return bool(trace.question.history) or not self.only_follow_ups
-
-    def _messages(self, trace: Trace) -> tuple[Message, ...]:
+    def requests_for(self, trace: Trace) -> list[ChatRequest]:
+        """Return the request for one trace, if the model is asked about it."""
         text, said = trace.question.text, trace.remembered
-        if self.prompt is None:
-            return prompts.understanding_messages(text, said)
+        if self.only_follow_ups and not trace.question.history:
+            return []
         values = {"question": text, "history": said.turns, "summary": said.summary, "classes": QUERY_CLASSES}
-        return self.prompt.messages(values)
+        messages = self.prompt.messages(values) if self.prompt else prompts.understanding_messages(text, said)
+        seed = self.seed + trace.repeat
+        return [ChatRequest(messages, max_tokens=128, seed=seed, json_schema=prompts.UNDERSTANDING_SCHEMA)]
+
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+        """Return the understanding, or a fallback."""
+        if not replies:
+            return Outcome(reason=NOT_ASKED, seconds=0.0)
+        (reply,) = replies
+        found = _object(reply, Understanding)
+        if isinstance(found, str):
+            return chat_outcome(reply, {}, "fallback", f"no understanding: {found}")
+        rewrite = found.rewritten.strip()
+        updates = {"query_class": found.query_class, "proposed_query": rewrite, "hyde_suggested": found.hyde}
+        return chat_outcome(reply, updates)
 
 
-def _outcome(reply: ChatReply) -> Outcome:
+def _object(reply: ChatReply, kind: type[Model]) -> Model | str:
+    """Return the object in a reply, or why there is none."""
     if reply.error:
-        return chat_outcome(reply, {}, "fallback", f"no understanding: {reply.error}")
+        return reply.error
     try:
-        understanding = read_as(reply.text, Understanding)
+        return read_as(reply.text, kind)
     except RepairError:
-        found = f"the reply was not the object: {reply.text!r}" if reply.text else nothing_written(reply)
-        return chat_outcome(reply, {}, "fallback", f"no understanding: {found}")
-    updates = {
-        "query_class": understanding.query_class,
-        "proposed_query": understanding.rewritten.strip(),
-        "hyde_suggested": understanding.hyde,
-    }
-    return chat_outcome(reply, updates)
-
-
-def by_llm(parts: Parts) -> LlmUnderstanding:
-    """Return the stage that asks the model `models.understanding`."""
-    model = parts.chat("understanding", UNDERSTAND)
-    return LlmUnderstanding(model, parts.seed, parts.prompts.get("understanding"), parts.query.asks_only_follow_ups)
+        return f"the reply was not the object: {reply.text!r}" if reply.text else nothing_written(reply)
 
 
 class _Returned(BaseModel):
@@ -141,6 +144,53 @@ class CustomUnderstanding(CustomStage):
             wrong = f"{key_of(detail)} {complaint_and_value(detail)}".strip()
             raise CustomCodeError(f'the understanding is no {{"class", "rewrite", "hyde"}}: {wrong}') from None
         proposed = (found.rewrite or "").strip() or None
-        return Outcome(
-            {"query_class": found.query_class, "proposed_query": proposed, "hyde_suggested": found.hyde},
-        )
+        return Outcome({"query_class": found.query_class, "proposed_query": proposed, "hyde_suggested": found.hyde})
+
+
+class Phrasings(BaseModel):
+    """The object that the model returns."""
+
+    phrasings: list[str]
+
+
+@dataclass(frozen=True)
+class Rephrase(ChatStage):
+    """Ask for `n` other phrasings of what is searched, so that one wording does not decide what is found.
+
+    Without any, only the search query is searched.
+    """
+
+    n: int
+    seed: int = 0
+    prompt: ChatTemplate | None = None  # in place of the one that is built in
+
+    PROMPTS = prompts.VERSION
+    name = REPHRASE
+    reads = ("search_query",)
+    writes = ("phrasings",)
+
+    def requests_for(self, trace: Trace) -> list[ChatRequest]:
+        """Return the request for one trace."""
+        query = trace.search_query or trace.question.text
+        values = {"question": query, "n": self.n}
+        return [
+            ChatRequest(
+                self.prompt.messages(values) if self.prompt else prompts.phrasing_messages(query, self.n),
+                max_tokens=_TOKENS_PER_PHRASING * self.n,
+                seed=self.seed + trace.repeat,
+                json_schema=prompts.phrasing_schema(self.n),
+            )
+        ]
+
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+        """Return those phrasings that are not blank, the query, or each other, or a fallback."""
+        (reply,) = replies
+        found = _object(reply, Phrasings)
+        if isinstance(found, str):
+            return chat_outcome(reply, {}, "fallback", f"no other phrasings: {found}")
+        texts = [" ".join(text.split()) for text in (trace.search_query or trace.question.text, *found.phrasings)]
+        distinct = {text.casefold(): text for text in reversed(texts)}
+        others = [text for key, text in reversed(distinct.items()) if key and key != texts[0].casefold()]
+        if not others[: self.n]:
+            return chat_outcome(reply, {}, "fallback", "no other phrasings: the model repeated the question")
+        return chat_outcome(reply, {"phrasings": tuple(others[: self.n])})

@@ -78,24 +78,21 @@ class CustomSearcher:
             wanted *= _MORE
 
     def _found(self, returned: Any, labels: Labels | None) -> Found:
+        """Return the children that the results mean, none where the asker may not see them."""
+        if self.index not in _CHUNKS:
+            _CHUNKS[self.index] = FoundChunks(self.index)
         results = _scored(returned)
         best: dict[str, float] = {}
         for result, score in results:
-            for child in self._children(result, labels):
+            if not isinstance(result, str) and not hasattr(result, "page_content"):
+                raise CustomCodeError(f"the search returned {type(result).__name__} where an id or a text is due")
+            units = _CHUNKS[self.index].units(result)
+            if not units:
+                shown = " ".join(str(getattr(result, "page_content", result)).split())[:80]
+                raise CustomCodeError(f"the search returned {shown!r}, which is no chunk of this corpus")
+            for child in next((unit for unit in units if labels is None or _label(unit[0]) in labels), []):
                 best.setdefault(child.chunk_id, score)
         return len(results), tuple(best.items())
-
-    def _children(self, result: Any, labels: Labels | None) -> list[Chunk]:
-        """Return the children that a result means, none where the asker may not see them."""
-        if not isinstance(result, str) and not hasattr(result, "page_content"):
-            raise CustomCodeError(f"the search returned {type(result).__name__} where an id or a text is due")
-        if self.index not in _CHUNKS:
-            _CHUNKS[self.index] = FoundChunks(self.index)
-        units = _CHUNKS[self.index].units(result)
-        if not units:
-            shown = " ".join(str(getattr(result, "page_content", result)).split())[:80]
-            raise CustomCodeError(f"the search returned {shown!r}, which is no chunk of this corpus")
-        return next((unit for unit in units if labels is None or _label(unit[0]) in labels), [])
 
 
 @dataclass(frozen=True)
@@ -120,16 +117,15 @@ class CustomSearch(TextSearch):
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search for each trace."""
-        return [self.outcome(trace) for trace in traces]
-
-    def outcome(self, trace: Trace) -> Outcome:
-        """Search for one trace."""
-        started = time.perf_counter()
-        try:
-            (outcome,) = super().run([trace])
-        except CustomCodeError as error:
-            outcome = failed_call(error)
-        return replace(outcome, seconds=time.perf_counter() - started)
+        outcomes = []
+        for trace in traces:
+            started = time.perf_counter()
+            try:
+                (outcome,) = super().run([trace])
+            except CustomCodeError as error:
+                outcome = failed_call(error)
+            outcomes.append(replace(outcome, seconds=time.perf_counter() - started))
+        return outcomes
 
 
 def _scored(returned: Any) -> list[tuple[Any, float]]:

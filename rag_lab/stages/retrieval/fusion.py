@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
+from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import FUSIONS, RRF_CONSTANT, Merging, Normalization, combines_ranks
@@ -26,13 +26,22 @@ CUSTOM_SCORE = "own_fusion"  # under which a hit keeps the score of a custom fus
 
 
 def fusion_stage(parts: Parts, weights: Mapping[str, float]) -> Stage:
-    """Return what combines the searches that have these weights."""
-    retrieval = parts.retrieval
-
-    def custom(code: CustomCode) -> CustomFusion:
-        return CustomFusion(code, tuple(weights), retrieval.base_k, retrieval.min_score if len(weights) > 1 else None)
-
-    return stage_of(FUSIONS, "fusion", retrieval.fusion, parts, custom, weights)
+    """Return what combines the searches that have these weights; of a single one nothing else counts."""
+    retrieval, k = parts.retrieval, parts.retrieval.base_k
+    several = len(weights) > 1
+    least = retrieval.min_score if several else None
+    normalization = "reciprocal_rank" if combines_ranks(retrieval.mode) else retrieval.normalization
+    constant = retrieval.rrf_constant if normalization == "reciprocal_rank" else 0
+    alone = Combine(dict.fromkeys(weights, 1.0), "none", 0, k)
+    together = Combine(weights, normalization, constant, k, least)
+    return stage_of(
+        FUSIONS,
+        "fusion",
+        retrieval.fusion,
+        parts,
+        {"weighted": lambda: together if several else alone},
+        lambda code: CustomFusion(code, tuple(weights), k, least),
+    )
 
 
 def normalize(
@@ -78,10 +87,6 @@ class Ranking:
     hits: Sequence[Hit]
     weight: float = 1.0
 
-    def by_score(self) -> list[Hit]:
-        """Return the hits best first."""
-        return sorted(self.hits, key=lambda hit: -hit.score)
-
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
@@ -111,7 +116,7 @@ def fuse(
     entries: dict[str, list[_Entry]] = {}
     floors: list[float] = []
     for place, ranking in enumerate(sorted(rankings, key=lambda one: -one.weight)):
-        hits = ranking.by_score()
+        hits = sorted(ranking.hits, key=lambda hit: -hit.score)
         values, absent = normalize([hit.score for hit in hits], normalization, constant)
         floors.append(ranking.weight * absent)
         for rank, (hit, value) in enumerate(zip(hits, values, strict=True), start=1):
@@ -182,16 +187,6 @@ class Combine(BuiltInStage):
         return Outcome({"base_hits": tuple(scoring(fused, self.min_score))})
 
 
-def weighted(parts: Parts, weights: Mapping[str, float]) -> Combine:
-    """Return the stage for a pipeline whose searches have these weights; of a single one nothing else counts."""
-    retrieval = parts.retrieval
-    if len(weights) == 1:
-        return Combine(dict.fromkeys(weights, 1.0), "none", 0, retrieval.base_k)
-    normalization = "reciprocal_rank" if combines_ranks(retrieval.mode) else retrieval.normalization
-    constant = retrieval.rrf_constant if normalization == "reciprocal_rank" else 0
-    return Combine(weights, normalization, constant, retrieval.base_k, retrieval.min_score)
-
-
 @dataclass(frozen=True)
 class CustomFusion(CustomStage):
     """`(lists, k) -> [(id, score)]`; `lists` has the `[(id, score)]` of each search by its name, best first.
@@ -223,27 +218,20 @@ class CustomFusion(CustomStage):
         for name in self.searches:
             for rank, hit in enumerate(trace.hits.get(name, ()), start=1):
                 found.setdefault(hit.parent_id, []).append((rank, hit))
-        scores = _scores(returned)
+        try:
+            pairs = [(str(unit_id), score) for unit_id, score in returned]
+        except (TypeError, ValueError):
+            what = type(returned).__name__
+            raise CustomCodeError(f"the fusion returned {what} where (id, score) pairs are due") from None
+        values = numbers([score for _, score in pairs], len(pairs), "the fusion")
+        scores = {unit_id: value for (unit_id, _), value in zip(pairs, values, strict=True)}
+        if len(scores) < len(pairs):
+            raise CustomCodeError("the fusion returned an id twice")
         if strangers := [unit_id for unit_id in scores if unit_id not in found]:
             raise CustomCodeError(f"the fusion returned {strangers[0]!r}, which no search has found")
         best = sorted(scores.items(), key=lambda item: -item[1])[: self.k]
         hits = [merged(found[unit_id], score, CUSTOM_SCORE) for unit_id, score in best]
         return Outcome({"base_hits": tuple(scoring(hits, self.min_score))})
-
-
-def _scores(returned: Any) -> dict[str, float]:
-    """Return the score of each unit, in the order in which they were returned."""
-    try:
-        pairs = [(str(unit_id), score) for unit_id, score in returned]
-    except (TypeError, ValueError):
-        raise CustomCodeError(
-            f"the fusion returned {type(returned).__name__} where (id, score) pairs are due"
-        ) from None
-    values = numbers([score for _, score in pairs], len(pairs), "the fusion")
-    scores = {unit_id: value for (unit_id, _), value in zip(pairs, values, strict=True)}
-    if len(scores) < len(pairs):
-        raise CustomCodeError("the fusion returned an id twice")
-    return scores
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from rag_lab.corpus.index.found_chunks import search_files
 from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Hit, Level, Trace
+from rag_lab.stages.custom import ACCESS
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
-from rag_lab.stages.retrieval.select import SearchMmr
+from rag_lab.stages.retrieval.select import SearchMmr, diversified
 from rag_lab.stages.stage import BuiltInStage, Outcome
 from rag_lab.stores.analyzer import AnalyzerChoice
 from rag_lab.stores.config import Unit
@@ -25,7 +26,6 @@ from rag_lab.stores.sparse import SparseName
 from rag_lab.stores.sparse import identity as sparse_identity
 
 RETRIEVE_HYDE = "retrieve_hyde"
-ACCESS = ("question.may_see", "question.namespace")
 
 Rows = Sequence[int]
 
@@ -67,11 +67,8 @@ class DenseSearcher:
 
     def nearest(self, vectors: Vectors, k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child is nearest to each of the unit vectors, (n, dim)."""
-
-        def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
-            return self.index.search(vectors[rows], k, labels, self.level, "dense" if self.by == "question" else "hyde")
-
-        return _by_access(within, allowed)
+        step = "dense" if self.by == "question" else "hyde"
+        return _by_access(lambda rows, labels: self.index.search(vectors[rows], k, labels, self.level, step), allowed)
 
     def truncated_in_texts(self, texts: Sequence[str]) -> int:
         """Return how many tokens of these texts together the embedding model never reads."""
@@ -159,48 +156,48 @@ class Search(BuiltInStage):
         """Return the outcome of a trace for which these hits were found."""
         return Outcome({f"hits.{self.search}": tuple(hits)}, reason=reason, truncated_tokens=unread, seconds=seconds)
 
-    def n_wanted(self) -> int:
-        """Return how many units are to be found, so that there is something to choose from."""
-        return self.k if self.mmr is None else max(self.k, self.mmr.fetch_k)
-
-    def kept(self, lists: Sequence[Sequence[Hit]]) -> Sequence[Sequence[Hit]]:
-        """Return of each list of found units what the search hands on."""
+    def kept(self, find: Callable[[int], list[list[Hit]]]) -> Sequence[Sequence[Hit]]:
+        """Find so many units that there is something to choose from; return of each list what the search hands on."""
+        lists = find(self.k if self.mmr is None else max(self.k, self.mmr.fetch_k))
         enough = [scoring(hits, self.min_score) for hits in lists]
-        return enough if self.mmr is None else self.mmr.choose(enough, self.k, self.search)
+        if self.mmr is None:
+            return enough
+        relevance = [[hit.scores[self.search] for hit in hits] for hits in enough]
+        return diversified(self.index, self.mmr.embedder, enough, relevance, self.k, self.mmr.trade_off)
 
 
 @dataclass(frozen=True)
 class TextSearch(Search):
     """Search by the question and its other phrasings, whose lists are merged by reciprocal rank."""
 
+    reads = ("search_query", "phrasings", *ACCESS)
+
     @property
     def name(self) -> str:
         """`search_` and the name of the search."""
         return f"search_{self.search}"
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """What is searched, and what the asker may see."""
-        return ("search_query", "phrasings", *ACCESS)
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search all texts of the batch in one call."""
         texts = [[text for text in (trace.search_query, *trace.phrasings) if text] for trace in traces]
         labels = self.index.labels if any(texts) else frozenset()
         allowed = [
-            allowed_labels(labels, trace.question) for trace, own in zip(traces, texts, strict=True) for _ in own
+            allowed_labels(labels, trace.question) for trace, some in zip(traces, texts, strict=True) for _ in some
         ]
-        flat = [text for own in texts for text in own]
-        lists = iter(self.kept(self.searcher.search(flat, self.n_wanted(), allowed) if flat else []))
-        return [self._outcome(own, [next(lists) for _ in own]) for own in texts]
-
-    def _outcome(self, texts: Sequence[str], lists: Sequence[Sequence[Hit]]) -> Outcome:
-        if not lists:
-            return self.found((), "nothing to search by", seconds=0.0)
-        hits = lists[0] if len(lists) == 1 else reciprocal_rank_fusion(lists, self.k)
-        if not isinstance(self.searcher, DenseSearcher):
-            return self.found(hits)
-        return self.found(hits, *self.searcher.truncation(self.searcher.truncated_in_texts(texts), hits))
+        flat = [text for some in texts for text in some]
+        lists = iter(self.kept(lambda k: self.searcher.search(flat, k, allowed)) if flat else [])
+        outcomes = []
+        for some in texts:
+            found = [next(lists) for _ in some]
+            hits = reciprocal_rank_fusion(found, self.k) if len(found) > 1 else [hit for one in found for hit in one]
+            if not found:
+                outcomes.append(self.found((), "nothing to search by", seconds=0.0))
+            elif isinstance(self.searcher, DenseSearcher):
+                unread = self.searcher.truncated_in_texts(some)
+                outcomes.append(self.found(hits, *self.searcher.truncation(unread, hits)))
+            else:
+                outcomes.append(self.found(hits))
+        return outcomes
 
 
 @dataclass(frozen=True)
@@ -226,25 +223,20 @@ class HydeSearch(Search):
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search for all traces of the batch that have a document in one call."""
         routed = [trace for trace in traces if trace.hypothetical]
-        labels = self.index.labels if routed else frozenset()
-        allowed = [allowed_labels(labels, trace.question) for trace in routed]
-        found = self.searcher.nearest(self._means(routed), self.n_wanted(), allowed) if routed else []
-        lists = iter(self.kept(found))
-        nothing = self.found((), "nothing to search by", seconds=0.0)
-        return [self._outcome(trace, next(lists)) if trace.hypothetical else nothing for trace in traces]
-
-    def _outcome(self, trace: Trace, hits: Sequence[Hit]) -> Outcome:
-        unread = self.searcher.truncated_in_texts(trace.hypotheticals)
-        if self.with_query:
-            unread += sum(truncated_in_texts(self.searcher.embedder, [trace.search_query or ""], "query"))
-        return self.found(hits, *self.searcher.truncation(unread, hits))
-
-    def _means(self, traces: Sequence[Trace]) -> Vectors:
-        """Return the unit vector that each trace is searched by, (n, dim)."""
-        texts = [trace.hypotheticals for trace in traces]
-        rows = iter(self.searcher.embedder.embed_documents([text for own in texts for text in own]))
-        sums = [np.sum(list(islice(rows, len(own))), axis=0) for own in texts]
-        if self.with_query:
-            queries = self.searcher.embedder.embed_queries([trace.search_query or "" for trace in traces])
-            sums = [total + query for total, query in zip(sums, queries, strict=True)]
-        return unit_vectors(np.stack(sums))
+        outcomes = {id(trace): self.found((), "nothing to search by", seconds=0.0) for trace in traces}
+        if routed:
+            embedder, labels = self.searcher.embedder, self.index.labels
+            allowed = [allowed_labels(labels, trace.question) for trace in routed]
+            texts = [trace.hypotheticals for trace in routed]
+            queries = [trace.search_query or "" for trace in routed]
+            rows = iter(embedder.embed_documents([text for some in texts for text in some]))
+            sums = [np.sum(list(islice(rows, len(some))), axis=0) for some in texts]
+            if self.with_query:
+                sums = [total + query for total, query in zip(sums, embedder.embed_queries(queries), strict=True)]
+            means = unit_vectors(np.stack(sums))  # what each trace is searched by, (n, dim)
+            lists = self.kept(lambda k: self.searcher.nearest(means, k, allowed))
+            for trace, hits, query in zip(routed, lists, queries, strict=True):
+                unread = self.searcher.truncated_in_texts(trace.hypotheticals)
+                unread += sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
+                outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(unread, hits))
+        return [outcomes[id(trace)] for trace in traces]

@@ -30,8 +30,10 @@ def select_stage(parts: Parts) -> Stage:
     """Return what selects from the ranked hits."""
     if not parts.selects:
         return Off(SELECT)
-    keep = 2 * parts.rerank.final_k
-    return stage_of(SELECTIONS, SELECT, parts.select.name, parts, lambda code: CustomSelection(code, parts.index, keep))
+    select, index, keep = parts.select, parts.index, 2 * parts.rerank.final_k
+    embedder, trade_off = (None, 0.0) if select.diversity == "none" else (parts.embedder, select.mmr_trade_off)
+    built_in = {"cut": lambda: Select(index, embedder, select.cut, trade_off, keep)}
+    return stage_of(SELECTIONS, SELECT, select.name, parts, built_in, lambda code: CustomSelection(code, index, keep))
 
 
 def maximal_marginal_relevance(
@@ -70,11 +72,6 @@ class SearchMmr:
     embedder: Embedder
     fetch_k: int
     trade_off: float
-
-    def choose(self, lists: Sequence[Sequence[Hit]], keep: int, step: str) -> list[list[Hit]]:
-        """Return `keep` of each list, each with the cosine that it has under the name `step`."""
-        relevance = [[hit.scores[step] for hit in hits] for hits in lists]
-        return diversified(self.index, self.embedder, lists, relevance, keep, self.trade_off)
 
 
 def diversified(
@@ -157,14 +154,6 @@ class Select(BuiltInStage):
         ]
 
 
-def cut(parts: Parts) -> Select:
-    """Return the stage for a pipeline."""
-    select, keep = parts.select, 2 * parts.rerank.final_k
-    if select.diversity == "none":
-        return Select(parts.index, None, select.cut, 0.0, keep)
-    return Select(parts.index, parts.embedder, select.cut, select.mmr_trade_off, keep)
-
-
 @dataclass(frozen=True)
 class CustomSelection(CustomStage):
     """`(question, passages, scores) -> positions kept`, in the order in which they are read; the first `keep` stay."""
@@ -186,30 +175,20 @@ class CustomSelection(CustomStage):
     def accept(self, trace: Trace, returned: Any) -> Outcome:
         """Set the hits at these positions."""
         n = len(trace.ranked)
-        positions = _positions(returned, n)
+        if isinstance(returned, str) or not isinstance(returned, Iterable):
+            raise CustomCodeError(f"the selection returned {type(returned).__name__} where positions are due")
+        positions = []
+        for value in returned:
+            if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < n:
+                raise CustomCodeError(f"the selection returned {value!r} where a position from 0 to {n - 1} is due")
+            positions.append(value.__index__())
+        if len(set(positions)) < len(positions):
+            raise CustomCodeError("the selection returned a position twice")
         kept = [trace.ranked[position] for position in positions[: self.keep]]
         left = f"{n - len(kept)} of {n} left out" if len(kept) < n else ""
-        return Outcome({"ranked": tuple(_falling(kept))}, reason=left)
-
-
-def _positions(returned: Any, n: int) -> list[int]:
-    if isinstance(returned, str) or not isinstance(returned, Iterable):
-        raise CustomCodeError(f"the selection returned {type(returned).__name__} where positions are due")
-    positions = []
-    for value in returned:
-        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < n:
-            raise CustomCodeError(f"the selection returned {value!r} where a position from 0 to {n - 1} is due")
-        positions.append(value.__index__())
-    if len(set(positions)) < len(positions):
-        raise CustomCodeError("the selection returned a position twice")
-    return positions
-
-
-def _falling(hits: Sequence[Hit]) -> Sequence[Hit]:
-    """Return the hits with the scores that order them: their own, or 1 / rank where those do not."""
-    if all(first.score >= second.score for first, second in pairwise(hits)):
-        return hits
-    return [
-        replace(hit, score=1 / rank, scores={**hit.scores, CUSTOM_SCORE: 1 / rank})
-        for rank, hit in enumerate(hits, start=1)
-    ]
+        if any(first.score < second.score for first, second in pairwise(kept)):  # their scores do not order them
+            kept = [
+                replace(hit, score=1 / rank, scores={**hit.scores, CUSTOM_SCORE: 1 / rank})
+                for rank, hit in enumerate(kept, start=1)
+            ]
+        return Outcome({"ranked": tuple(kept)}, reason=left)

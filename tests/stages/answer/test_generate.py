@@ -7,7 +7,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.models.protocols import ChatReply
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Passage, Question, Remembered, Trace, Turn
-from rag_lab.stages.answer.generate import Generate, answer_stages, by_llm
+from rag_lab.stages.answer.generate import Generate, answer_stages
 from rag_lab.stages.answer.parse import Parse
 from rag_lab.stages.answer.prompts import NOT_FOUND, SCHEMA
 from rag_lab.stages.run_stage import run_stage
@@ -58,9 +58,9 @@ def test_sampling_goes_out_and_is_part_of_the_identity_where_it_is_set():
     ("changes", "top_k"), [({}, None), ({"answer.temperature": 0.5}, 9), ({"answer.thinking": True}, 9)]
 )
 def test_sampling_is_read_where_anything_is_sampled(changes, top_k):
-    answer = PipelineConfig().override({"answer.top_k": 9, **changes}).answer
-    parts = SimpleNamespace(answer=answer, seed=0, prompts={}, chat=lambda *_: ScriptedChat(["{}"]))
-    assert by_llm(parts).top_k == top_k
+    answer = PipelineConfig().override({"answer.name": "llm", "answer.top_k": 9, **changes}).answer
+    parts = SimpleNamespace(answer=answer, seed=0, prompts={}, overrides={}, chat=lambda *_: ScriptedChat(["{}"]))
+    assert answer_stages(parts)[0].top_k == top_k
 
 
 def test_a_model_that_was_asked_to_think_and_did_not_says_so():

@@ -15,8 +15,7 @@ from rag_lab.stages.conversation import PROMPT_VERSION, Summarize
 from rag_lab.stages.prompts.places import MAX_BYTES, PLACES
 from rag_lab.stages.query import prompts as query_prompts
 from rag_lab.stages.query.hyde import Hyde
-from rag_lab.stages.query.rephrase import Rephrase
-from rag_lab.stages.query.understand import LlmUnderstanding
+from rag_lab.stages.query.understand import LlmUnderstanding, Rephrase
 from rag_lab.testing import ScriptedChat
 
 TRACE = Trace(
