@@ -16,10 +16,10 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.designs.combinations import RACING
 from rag_lab.experiment.designs.design_keys import (
     DESIGNS_OF,
     MIN_ROUND,
-    RACING,
     RESOLUTIONS,
     Pairs,
     RaceConfig,
@@ -27,15 +27,14 @@ from rag_lab.experiment.designs.design_keys import (
     pair_problems,
     read_pairs,
 )
-from rag_lab.experiment.designs.factors import MAX_VARIANTS, Wanted
+from rag_lab.experiment.designs.factors import MAX_VARIANTS, ExperimentError, Wanted
 from rag_lab.experiment.designs.registry import DESIGNS
-from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS
 
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
-# What stands in for a field that is missing or wrong, so that the rest of the file can still be checked.
-_STAND_INS = {"name": "unnamed", "question": "?", "dataset": "?"}
+# In place of a field that is missing or wrong, so that the rest of the file can still be checked.
+_PLACEHOLDERS = {"name": "unnamed", "question": "?", "dataset": "?"}
 
 
 class Limits(Section):
@@ -188,7 +187,7 @@ class ExperimentConfig(Section):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An experiment file as far as it could be read, and what is wrong with it. Fields in `broken` are stand-ins."""
+    """An experiment file as far as it could be read, and what is wrong with it. Fields in `broken` are placeholders."""
 
     config: ExperimentConfig
     problems: tuple[str, ...]
@@ -214,47 +213,47 @@ def read_experiment(experiment: Given) -> Draft:
     Raises:
         ConfigError: if a file cannot be read at all, or an object stands where kernels need a name.
     """
-    folder = folder_of(experiment)
     if isinstance(experiment, ExperimentConfig):
         _refuse_objects(experiment.model_dump(), name_of(experiment))
         return Draft(experiment, tuple(_design_problems(experiment)), frozenset())
     if isinstance(experiment, Mapping):
         _refuse_objects(experiment, name_of(experiment))
     data = dict(experiment) if isinstance(experiment, Mapping) else read_mapping(experiment)
-    problems: list[str] = []
-    broken: set[str] = set()
+    folder, problems, broken = folder_of(experiment), list[str](), set[str]()
     if "base" in data:
         try:
-            data["base"] = _base(data["base"], folder)
+            data["base"] = _pipeline(data["base"], folder)
         except ConfigError as error:
             problems.append(f"base: {error}")
             broken.add("base")
             del data["base"]
     if isinstance(data.get("variants"), Mapping):
-        data["variants"], wrong = _variants(data["variants"], data.get("base", PipelineConfig()), folder)
-        problems += wrong
-        broken |= {"variants"} if wrong else set()
+        base, variants = data.get("base", PipelineConfig()), {}
+        for name, value in data["variants"].items():
+            try:  # dotted keys change the base
+                variants[str(name)] = base.override(value) if isinstance(value, Mapping) else _pipeline(value, folder)
+            except ConfigError as error:
+                problems.append(f"variants.{name}: {error}")
+                broken.add("variants")
+        data["variants"] = variants
     try:
         config = ExperimentConfig.model_validate(data)
     except ValidationError as error:
         problems += [_sentence(detail) for detail in error.errors()]
         broken |= {str(detail["loc"][0]) for detail in error.errors()}
         whole = {key: value for key, value in data.items() if key not in broken}
-        config = ExperimentConfig.model_validate(_STAND_INS | whole)
+        config = ExperimentConfig.model_validate(_PLACEHOLDERS | whole)
     if not broken & {"design", "variants", "factors"}:
         problems += _design_problems(config)
     return Draft(config, tuple(problems), frozenset(broken))
 
 
 def _refuse_objects(value: Any, where: str) -> None:
-    """Refuse what lives in this process alone: a sweep runs its variants in kernels of their own."""
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            _refuse_objects(inner, where)
-    elif isinstance(value, Section):
-        _refuse_objects(value.model_dump(), where)
-    elif isinstance(value, list | tuple):
-        for inner in value:
+    """Refuse what lives in this process alone: a sweep runs its variants in other kernels."""
+    if isinstance(value, Section):
+        value = value.model_dump()
+    if isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
             _refuse_objects(inner, where)
     elif not isinstance(value, str | int | float | bool | Path | None):
         raise ConfigError(
@@ -264,9 +263,9 @@ def _refuse_objects(value: Any, where: str) -> None:
 
 
 def _design_problems(config: ExperimentConfig) -> list[str]:
-    said = {key: getattr(config, key) for key in (*DESIGNS_OF, "only_if")}
+    keys = {key: getattr(config, key) for key in (*DESIGNS_OF, "only_if")}
     problems = pair_problems(config.pairs, config.design, config.variants)
-    problems += key_problems(config.design, said, runs_pipelines=bool(config.variants))
+    problems += key_problems(config.design, keys, runs_pipelines=bool(config.variants))
     if config.design == "list":
         if config.factors or not config.variants:
             return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
@@ -279,67 +278,34 @@ def _design_problems(config: ExperimentConfig) -> list[str]:
     return problems
 
 
-def _base(value: Any, folder: Path) -> PipelineConfig:
+def _pipeline(value: Any, folder: Path) -> PipelineConfig:
+    """Read a pipeline by its keys, its file or the name of a preset; those of `folder` come before the checkout's."""
     if isinstance(value, Mapping):
         sections = {key: one for key, one in value.items() if "." not in str(key)}
         return PipelineConfig.parse(sections).override({key: one for key, one in value.items() if key not in sections})
     if not isinstance(value, str):
         raise ConfigError(f"must be a YAML file, the name of a preset, or a mapping of keys, got {value!r}")
-    if value.endswith((".yaml", ".yml")):
-        return PipelineConfig.load(_file(value, folder))
-    beside = folder / "presets" / f"{value}.yaml"
-    return PipelineConfig.load(beside if beside.is_file() else _preset(value))
-
-
-def _file(name: str, folder: Path) -> Path:
-    """Return the path of a pipeline's file: beside the experiment, else in the checkout's `experiments/`."""
-    places = [folder / name, _experiments() / name]
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
-        looked = " and ".join(dict.fromkeys(str(path.resolve().parent) for path in places))
-        raise ConfigError(f"there is no {name}: looked in {looked}; give a path from the experiment's folder.")
-    return found
-
-
-def _variants(
-    given: Mapping[Any, Any], base: PipelineConfig, folder: Path
-) -> tuple[dict[str, PipelineConfig], list[str]]:
-    """Return the pipelines of a list by name, and what is wrong with the others: dotted keys change the base."""
-    variants: dict[str, PipelineConfig] = {}
-    problems: list[str] = []
-    for name, value in given.items():
-        try:
-            variants[str(name)] = base.override(value) if isinstance(value, Mapping) else _base(value, folder)
-        except ConfigError as error:
-            problems.append(f"variants.{name}: {error}")
-    return variants, problems
-
-
-def _preset(name: str) -> Path:
-    presets = _experiments() / "presets"
-    path = presets / f"{name}.yaml"
-    if not path.is_file():
-        raise ConfigError(unknown_name("preset", name, [known.stem for known in presets.glob("*.yaml")]))
-    return path
-
-
-def _experiments() -> Path:
-    return checkout_file("experiments/presets").parent
+    presets = checkout_file("experiments/presets")
+    is_file = value.endswith((".yaml", ".yml"))
+    places = [folder / value, presets.parent / value]
+    if not is_file:
+        places = [folder / "presets" / f"{value}.yaml", presets / f"{value}.yaml"]
+    if found := next((path for path in places if path.is_file()), None):
+        return PipelineConfig.load(found)
+    if not is_file:
+        raise ConfigError(unknown_name("preset", value, [known.stem for known in presets.glob("*.yaml")]))
+    looked = " and ".join(dict.fromkeys(str(path.resolve().parent) for path in places))
+    raise ConfigError(f"there is no {value}: looked in {looked}; give a path from the experiment's folder.")
 
 
 def _sentence(detail: Any) -> str:
     key = key_of(detail)
-    if detail["type"] == "extra_forbidden":
-        return unknown_name("key", key, _known_keys(key))
     if detail["type"] == "missing":
         return f"{key}: missing; {ExperimentConfig.model_fields[key].description}"
-    return f"{key}: {complaint_and_value(detail)}"
-
-
-def _known_keys(key: str) -> list[str]:
-    """Return the keys that are known where an unknown one stands."""
+    if detail["type"] != "extra_forbidden":
+        return f"{key}: {complaint_and_value(detail)}"
     section = key.partition(".")[0]
     inner: dict[str, type[Section]] = {"limits": Limits, "race": RaceConfig}
     if section == key or section not in inner:
-        return list(ExperimentConfig.model_fields)
-    return [f"{section}.{name}" for name in inner[section].model_fields]
+        return unknown_name("key", key, list(ExperimentConfig.model_fields))
+    return unknown_name("key", key, [f"{section}.{name}" for name in inner[section].model_fields])

@@ -1,4 +1,4 @@
-"""Designs: from factors to variants. The first value of each factor is the baseline, which always comes first."""
+"""From factors to variants by a design. The first value of each factor is the baseline, which always comes first."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from typing import Any
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.designs.factors import (
+    BASELINE,
+    NOTHING_WANTED,
     Changes,
+    ExperimentError,
     Factors,
     Wanted,
     check_size,
     rule_problems,
     settled,
+    unique,
+    variant_id,
+    variant_label,
     varying_where,
 )
 from rag_lab.experiment.designs.fractional import fraction_notices
 from rag_lab.experiment.designs.registry import combinations, is_built_in
-from rag_lab.experiment.designs.variant_id import BASELINE, unique, variant_id, variant_label
-from rag_lab.experiment.experiment_error import ExperimentError
 from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
-
-_NOTHING = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Expansion:
         return self.variants[0]
 
 
-def expand(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = _NOTHING) -> Expansion:
+def expand(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = NOTHING_WANTED) -> Expansion:
     """Expand `factors` (dotted key to values, first value the baseline) around `base`.
 
     Args:
@@ -91,12 +93,12 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     if not variants:
         raise ExperimentError("variants", ["variants: none given; name at least one pipeline."])
     check_size(len(variants))
-    baseline = next(iter(variants.values())).flat()
+    baseline = next(iter(variants.values()))
     seen: dict[str, str] = {}
     expanded: list[Variant] = []
     same: list[SamePipeline] = []
     for name, config in variants.items():
-        changes = _differences(config, baseline)
+        changes = differences(config, baseline)
         if config.identity in seen:
             same.append(SamePipeline(name, changes, seen[config.identity]))
             continue
@@ -105,32 +107,34 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     return Expansion(tuple(expanded), tuple(map(str, same)), tuple(same))
 
 
+def differences(config: PipelineConfig, baseline: PipelineConfig) -> Changes:
+    """Return the dotted keys in which a pipeline differs from the baseline, with its values."""
+    known = baseline.flat()
+    return {key: value for key, value in config.flat().items() if value != known[key]}
+
+
 def _unknown(keys: Iterable[str]) -> list[str]:
     known = dotted_keys()
     return [unknown_name("parameter", key, known) for key in dict.fromkeys(keys) if key not in known]
 
 
-def _differences(config: PipelineConfig, baseline: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.flat().items() if value != baseline[key]}
-
-
 def _impossible(base: PipelineConfig, choices: Sequence[Changes]) -> list[str]:
     """Return a sentence for each value that spoils its combinations, and for each combination of good values."""
-    together = [problem for choice in choices if (problem := _problem(base, choice))]
+
+    def problem(changes: Changes) -> str:
+        try:
+            base.override(changes)
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    together = list(filter(None, map(problem, choices)))
     if not together:
         return []
     keys = dict.fromkeys(key for choice in choices for key in choice)
-    alone = [_problem(base, {key: choice[key]}) for key in keys for choice in choices if key in choice]
-    values = [problem for problem in alone if problem and any(problem in other for other in together)]
-    return values + [problem for problem in together if not any(value in problem for value in values)]
-
-
-def _problem(base: PipelineConfig, changes: Mapping[str, Any]) -> str:
-    try:
-        base.override(changes)
-    except ConfigError as error:
-        return str(error)
-    return ""
+    alone = [problem({key: choice[key]}) for key in keys for choice in choices if key in choice]
+    values = [one for one in alone if one and any(one in other for other in together)]
+    return values + [one for one in together if not any(value in one for value in values)]
 
 
 def _distinct(
@@ -138,12 +142,12 @@ def _distinct(
 ) -> Expansion:
     """Return each pipeline once; of `drawn`, what was drawn before the rules between factors, the others are told."""
     baseline = configs[0].flat()
-    differences = [_differences(config, baseline) for config in configs]
-    varied = {key for changes in differences for key in changes}
+    changed = [differences(config, configs[0]) for config in configs]
+    varied = {key for changes in changed for key in changes}
     seen: dict[str, str] = {}
     variants: list[Variant] = []
     same: list[SamePipeline] = []
-    for given, choice, changes, config in zip(drawn, choices, differences, configs, strict=True):
+    for given, choice, changes, config in zip(drawn, choices, changed, configs, strict=True):
         if config.identity in seen:
             asked = changes if given == choice else {key: one for key, one in given.items() if one != baseline[key]}
             told = {key: value for key, value in given.items() if key in varied | set(asked)}

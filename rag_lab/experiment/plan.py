@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rag_lab._kit.digest import short_name
 from rag_lab._kit.module_files import modules_from
-from rag_lab.config import PipelineConfig, module_problems
+from rag_lab._kit.wording import listing
+from rag_lab.config import module_problems
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
-from rag_lab.errors import ConfigError, DatasetError
+from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import ParsedName, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
-from rag_lab.experiment.designs.design_keys import RACING, Pairs, primary_pairs
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.combinations import RACING
+from rag_lab.experiment.designs.design_keys import Pairs, primary_pairs
+from rag_lab.experiment.designs.factors import ExperimentError, variant_id
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
 from rag_lab.experiment.questions import (
     CHOSE,
@@ -33,13 +37,13 @@ from rag_lab.experiment.questions import (
 )
 from rag_lab.experiment.same_pipeline import run_once
 from rag_lab.experiment.stage_identities import Readers
-from rag_lab.experiment.subset import chosen, with_subset
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.omissions import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.stores.registry import store_problem
 
+_LONGEST = 64  # of an experiment's name
 MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a line of about 20 KB
 
 
@@ -135,37 +139,39 @@ def plan(
     Raises:
         ExperimentError: naming everything that is wrong with it, its dataset, metrics, models and stores at once.
     """
-    folder = (folder or folder_of(experiment)).resolve()
+    folder, name = (folder or folder_of(experiment)).resolve(), name_of(experiment)
     with modules_from(folder):
-        return _plan(name_of(experiment), with_subset(read_experiment(experiment), settings or {}, only), folder)
-
-
-def _plan(name: str, draft: Draft, folder: Path) -> Plan:
-    problems = list(draft.problems)
-    expansion = _expand(draft, problems)
-    dataset = _dataset(draft, folder, problems)
-    if dataset is not None and not draft.config.metrics and "metrics" not in draft.broken:
-        metrics = list(default_metrics(dataset.questions))
-        draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
-    problems += _metric_problems(draft)
-    problems += objective_problems(draft.config)
-    problems += _model_problems(draft, expansion)
-    problems += _store_problems(draft, expansion)
-    problems += module_problems(_configs(draft, expansion))
-    if problems or expansion is None or dataset is None:
-        raise ExperimentError(name, problems)
-    answers = any(variant.config.answer.is_on for variant in expansion.variants)
-    asked = _asked(name, draft.config, dataset, answers)
-    expansion = run_once(expansion, readers_of(draft.config, dataset, asked.proof, asked.answered))
-    if asked.rounds and (problem := variants_problem(len(expansion.variants), draft.config.design)):
-        raise ExperimentError(name, [problem])
-    n_asked = len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
-    if problem := _size_problem(len(expansion.variants), n_asked, draft.config.repeats):
-        raise ExperimentError(name, [problem])
-    parsed = tuple(map(parse_name, draft.config.metrics))
-    return Plan(
-        draft.config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart
-    )
+        draft = _with_subset(read_experiment(experiment), settings or {}, only)
+        problems = list(draft.problems)
+        expansion, dataset = _expand(draft, problems), _dataset(draft, folder, problems)
+        if dataset is not None and not draft.config.metrics and "metrics" not in draft.broken:
+            metrics = list(default_metrics(dataset.questions))
+            draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
+        config = draft.config
+        problems += [*_metric_problems(draft), *objective_problems(config), *_module_problems(draft, expansion)]
+        if problems or expansion is None or dataset is None:
+            raise ExperimentError(name, problems)
+        answers = any(variant.config.answer.is_on for variant in expansion.variants)
+        if config.design in (RACING, *SEARCHES):
+            try:
+                asked = race_questions(dataset.questions, config, answers)
+            except ExperimentError as error:
+                raise ExperimentError(name, error.problems) from error
+        else:
+            asked = RaceQuestions((), *choose_questions(dataset.questions, config, answers), {})
+        expansion = run_once(expansion, readers_of(config, dataset, asked.proof, asked.answered))
+        n_variants, n_asked = len(expansion.variants), len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
+        if asked.rounds and (problem := variants_problem(n_variants, config.design)):
+            raise ExperimentError(name, [problem])
+        if (n := n_variants * n_asked * config.repeats) > MAX_ASKED:
+            problem = (
+                f"The plan asks {n_variants:,} variants x {n_asked:,} questions x {config.repeats:,} repeats = {n:,} "
+                f"times, and at most {MAX_ASKED:,} are allowed; lower limits.questions, repeats or the number of "
+                "variants."
+            )
+            raise ExperimentError(name, [problem])
+        parsed = tuple(map(parse_name, config.metrics))
+        return Plan(config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart)
 
 
 def readers_of(
@@ -178,58 +184,84 @@ def readers_of(
     return Readers(bool(answered), contexts, dataset.language, turns)
 
 
-def _asked(name: str, experiment: ExperimentConfig, dataset: Dataset, answers: bool) -> RaceQuestions:
-    """Return the questions of a race, or of a sweep without rounds."""
-    if experiment.design not in (RACING, *SEARCHES):
-        return RaceQuestions((), *choose_questions(dataset.questions, experiment, answers), {})
-    try:
-        return race_questions(dataset.questions, experiment, answers)
-    except ExperimentError as error:
-        raise ExperimentError(name, error.problems) from error
+def _with_subset(draft: Draft, settings: Mapping[str, Any], only: Sequence[str]) -> Draft:
+    """Return an experiment with `settings` (dotted keys) in all of its variants, of which `only` some are run.
 
-
-def _size_problem(n_variants: int, n_questions: int, repeats: int) -> str:
-    """Return what makes the plan too large to be kept and compared, or ''."""
-    n = n_variants * n_questions * repeats
-    if n <= MAX_ASKED:
-        return ""
-    return (
-        f"The plan asks {n_variants:,} variants x {n_questions:,} questions x {repeats:,} repeats = {n:,} times, "
-        f"and at most {MAX_ASKED:,} are allowed; lower limits.questions, repeats or the number of variants."
-    )
+    It gets another name, and with it a run folder, as `ablation__final_k-3__only_hyde-always`: what is left out or set
+    otherwise replaces no earlier result.
+    """
+    if not settings and not only:
+        return draft
+    given, problems = draft.config, list(draft.problems)
+    differing = set(given.factors)
+    if given.variants:
+        first, *others = [config.flat() for config in given.variants.values()]
+        differing = {key for key in first if any(other[key] != first[key] for other in others)}
+    problems += [
+        f"{key}: the variants differ in it, so that no value can be set for all; choose variants with --only."
+        for key in settings
+        if key in differing
+    ]
+    parts = [given.name, *([variant_id(settings, among=settings)] if settings else [])]
+    parts += [f"only_{'_'.join(only)}"] if only else []
+    text = "__".join(re.sub(r"[^a-z0-9_-]+", "-", part.lower()).strip("-") for part in parts)
+    changed: dict[str, Any] = {
+        "name": short_name(text, _LONGEST, [dict(settings), list(only)]),
+        "only": [*given.only, *only],
+    }
+    if len(problems) == len(draft.problems):
+        try:
+            changed["base"] = given.base.override(settings)
+            changed["variants"] = {name: config.override(settings) for name, config in given.variants.items()}
+        except ConfigError as error:
+            problems.append(str(error))
+    return replace(draft, config=given.model_copy(update=changed), problems=tuple(problems))
 
 
 def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
+    """Return the variants, those that `only` names by id or label and the baseline alone; what is wrong is added."""
     config = draft.config
     try:
-        if config.design == "list" or config.variants:
-            return None if "variants" in draft.broken else chosen(expand_list(config.variants), config.only)
-        return chosen(expand(config.base, config.factors, config.design, config.wanted), config.only)
+        if config.design != "list" and not config.variants:
+            found = expand(config.base, config.factors, config.design, config.wanted)
+        elif "variants" in draft.broken:
+            return None
+        else:
+            found = expand_list(config.variants)
+        if not config.only:
+            return found
+        known = [v.variant_id for v in found.variants]
+        ids = {v.label: v.variant_id for v in found.variants} | {name: name for name in known}
+        if unknown := [unknown_name("variant", name, known) for name in config.only if name not in ids]:
+            raise ExperimentError("only", unknown)
     except ExperimentError as error:
         problems += error.problems
         return None
+    named, baseline = {ids[name] for name in config.only}, found.baseline.variant_id
+    variants = tuple(v for v in found.variants if v.variant_id in {*named, baseline})
+    notices = []
+    if missing := [name for name in known if name not in {*named, baseline}]:
+        also = "" if baseline in named else f" {baseline} runs, too: the others are compared with it."
+        notices = [f"{len(variants)} of {len(known)} variants are run, without {listing(missing)}.{also}"]
+    return Expansion(variants, (*found.notices, *notices), found.same)
 
 
 def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
+    """Return the data set: by its name, by a path from the experiment's file, or by one from here."""
     if "dataset" in draft.broken:
         return None
+    name = draft.config.dataset
+    path = folder / Path(name).expanduser()
     try:
-        dataset = Dataset.load(_dataset_path(draft.config.dataset, folder))
+        dataset = Dataset.load(path if path.exists() and name not in dict(list_datasets()) else name)
     except DatasetError as error:
         problems.append(f"dataset: {error}")
         return None
     if not dataset.questions:
-        problems.append(f"dataset: {draft.config.dataset} has no usable question; see `rag-lab datasets check`.")
+        problems.append(f"dataset: {name} has no usable question; see `rag-lab datasets check`.")
     elif problem := cluster_problem(dataset.questions, draft.config.clusters):
         problems.append(problem)
     return dataset
-
-
-def _dataset_path(dataset: str, folder: Path) -> str | Path:
-    """Return a path that leads from the experiment's file to a folder; else the name, or the path from here."""
-    is_name = dataset in dict(list_datasets())
-    path = folder / Path(dataset).expanduser()
-    return path if path.exists() and not is_name else dataset
 
 
 def _metric_problems(draft: Draft) -> list[str]:
@@ -245,22 +277,15 @@ def _metric_problems(draft: Draft) -> list[str]:
     return found + margin_problems(config.margin, infos)
 
 
-def _store_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
-    """Return what keeps the vector store of any variant that searches one from being used."""
-    names = {config.store.name for config in _configs(draft, expansion) if config.searches_vectors}
-    return [problem for name in sorted(names) if (problem := store_problem(name))]
-
-
-def _configs(draft: Draft, expansion: Expansion | None) -> list[PipelineConfig]:
-    return [variant.config for variant in expansion.variants] if expansion else [draft.config.base]
-
-
-def _model_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
-    """Return what keeps a model of any variant, or the judge, from being used."""
-    metrics = draft.config.metrics
-    configs = _configs(draft, expansion)
-    needed = {(role, text) for config in configs for role, text in models_used(config, metrics).items()}
-    if draft.config.judge is not None:
-        needed.add(("judge", draft.config.judge))
-    problems = [problem for role, text in sorted(needed) if (problem := model_problem(role, text))]
-    return problems + limit_problems(draft.config.limits, needed)
+def _module_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
+    """Return what keeps a model, a vector store or a custom module of any variant, or the judge, from being used."""
+    experiment = draft.config
+    configs = [variant.config for variant in expansion.variants] if expansion else [experiment.base]
+    models = {(role, text) for config in configs for role, text in models_used(config, experiment.metrics).items()}
+    if experiment.judge is not None:
+        models.add(("judge", experiment.judge))
+    problems = [problem for role, text in sorted(models) if (problem := model_problem(role, text))]
+    problems += limit_problems(experiment.limits, models)
+    stores = sorted({config.store.name for config in configs if config.searches_vectors})
+    problems += [problem for name in stores if (problem := store_problem(name))]
+    return problems + module_problems(configs)

@@ -12,10 +12,9 @@ from rag_lab.errors import ConfigError
 from rag_lab.evaluation.applicability import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.designs.combinations import OPTUNA
-from rag_lab.experiment.designs.design_keys import MIN_ROUND, RACING, RaceConfig
-from rag_lab.experiment.designs.stages import STAGED, stages_of
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.combinations import OPTUNA, RACING, STAGED, stages_of
+from rag_lab.experiment.designs.design_keys import MIN_ROUND, RaceConfig
+from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.records import Question
 
 
@@ -43,14 +42,14 @@ def choose_questions(
     answered = set(drawn[: n_answered if answers else 0])
     known = [parse_name(name) for name in experiment.metrics] if metrics is None else metrics
     of_rights = [metric for metric in known if "rights" in metric.info.needs]
-    measured = {question.question_id for question in questions if _is_measured(question, of_rights)} | answered
+    measured = {
+        question.question_id
+        for question in questions
+        if question.answerable or any(applies(metric, question, False) for metric in of_rights)
+    } | answered
     asked = set([question_id for question_id in drawn if question_id in measured][:n_asked])
     ids = [question.question_id for question in questions]
     return tuple(name for name in ids if name in asked), tuple(name for name in ids if name in answered)
-
-
-def _is_measured(question: Question, of_rights: Sequence[ParsedName]) -> bool:
-    return question.answerable or any(applies(metric, question, False) for metric in of_rights)
 
 
 MIN_PROOF = 30  # questions; on fewer hardly anything can be shown
@@ -107,27 +106,37 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
         )
         raise ExperimentError("race", [problem])
     usable = [one for one in questions if applies(metric, one, answers)]
-    most = _most(experiment, metric, len(usable))
-    sizes = _sizes(experiment, most)
-    if sizes[-1] + MIN_PROOF > most:
-        raise ExperimentError("race", [_too_few(sizes, most, metric.name, experiment.design)])
+    limits = [experiment.limits.questions, experiment.limits.answers if metric.info.reads_answers else None]
+    most = min([len(usable), *(n for n in limits if n is not None)])
+    sizes = _round_sizes(experiment, most)
+    if (needed := sizes[-1] + MIN_PROOF) > most:
+        n_text = counted(sizes[-1], "question")
+        choose, shorter = f"choose: {n_text} choose", "let fewer choose"
+        if experiment.design == RACING:
+            choose, shorter = f"race: the rounds take {n_text}", "give shorter rounds"
+        problem = (
+            f"{choose} and the proof needs {MIN_PROOF} others, {needed} in all, but {metric.name} can be measured "
+            f"on {most:,} within the limits; ask more, {shorter}, or take the design grid."
+        )
+        raise ExperimentError("race", [problem])
     clusters = clusters_of(questions, experiment.clusters) or {}
     by_lot = experiment.design == RACING
     drawn = shuffled(usable, experiment.seed) if by_lot else stratified(usable, len(usable), experiment.seed)
-    rounds = _rounds(drawn, clusters, sizes)
+    units: dict[tuple[str, str], list[str]] = {}  # clusters stay whole, so that a round may hold a few more
+    for name in drawn:
+        units.setdefault(("cluster", clusters[name]) if name in clusters else ("question", name), []).append(name)
+    taken, waiting, rounds = list[str](), iter(units.values()), tuple[tuple[str, ...], ...]()
+    for size in sizes:
+        while len(taken) < size and (unit := next(waiting, None)):
+            taken += unit
+        rounds = (*rounds, tuple(taken))
     if experiment.design == STAGED:
         rounds = rounds * max(1, len(stages_of(experiment.factors)))
     return _with_proof(rounds, questions, experiment, metric, clusters, answers)
 
 
-def _most(experiment: ExperimentConfig, metric: ParsedName, n_usable: int) -> int:
-    """Return on how many questions the deciding metric can be measured within the limits."""
-    limits = experiment.limits
-    given = [limits.questions, limits.answers if metric.info.reads_answers else None]
-    return min([n_usable, *(n for n in given if n is not None)])
-
-
-def _sizes(experiment: ExperimentConfig, n: int) -> tuple[int, ...]:
+def _round_sizes(experiment: ExperimentConfig, n: int) -> tuple[int, ...]:
+    """Return how many of `n` questions each round has seen at its end."""
     if experiment.design in SEARCHES:
         return (experiment.choose or max(MIN_ROUND, round(SHARES[1] * n)),)
     race = experiment.race or RaceConfig()
@@ -135,36 +144,6 @@ def _sizes(experiment: ExperimentConfig, n: int) -> tuple[int, ...]:
         return tuple(race.rounds)
     first = max(MIN_ROUND, round(SHARES[0] * n))
     return first, max(2 * first, round(SHARES[1] * n))
-
-
-def _too_few(sizes: Sequence[int], n: int, metric: str, design: str) -> str:
-    needed = sizes[-1] + MIN_PROOF
-    if design in SEARCHES:
-        return (
-            f"choose: {counted(sizes[-1], 'question')} choose and the proof needs {MIN_PROOF} others, {needed} in all, "
-            f"but {metric} can be measured on {n:,} within the limits; ask more, let fewer choose, or take the design "
-            "grid."
-        )
-    return (
-        f"race: the rounds take {counted(sizes[-1], 'question')} and the proof needs {MIN_PROOF} others, {needed} in "
-        f"all, but {metric} can be measured on {n:,} within the limits; ask more, give shorter rounds, or take the "
-        "design grid."
-    )
-
-
-def _rounds(drawn: Sequence[str], clusters: Mapping[str, str], sizes: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """Return the rounds: drawn in order, a cluster as a whole, so that a round may hold a few more than its size."""
-    members: dict[tuple[str, str], list[str]] = {}
-    for name in drawn:
-        members.setdefault(("cluster", clusters[name]) if name in clusters else ("question", name), []).append(name)
-    taken: list[str] = []
-    waiting = iter(members.values())
-    rounds = []
-    for size in sizes:
-        while len(taken) < size and (unit := next(waiting, None)):
-            taken += unit
-        rounds.append(tuple(taken))
-    return tuple(rounds)
 
 
 def _with_proof(
@@ -179,39 +158,26 @@ def _with_proof(
     shared = {clusters[name] for name in chose if name in clusters}
     beside = frozenset(name for name, cluster in clusters.items() if cluster in shared) - chose
     others = [one for one in questions if one.question_id not in chose | beside]
-    left = {"questions": _rest(experiment.limits.questions, chose)}
-    if metric.info.reads_answers:
-        left["answers"] = _rest(experiment.limits.answers, chose)
-    limits = experiment.limits.model_copy(update=left)
+    given = experiment.limits
+    left = {"questions": given.questions} | ({"answers": given.answers} if metric.info.reads_answers else {})
+    limits = given.model_copy(update={name: n and max(0, n - len(chose)) for name, n in left.items()})
     proof, answered = choose_questions(others, experiment.model_copy(update={"limits": limits}), answers)
-    asked = {one.question_id: one for one in others if one.question_id in set(proof)}
-    scored = [name for name, one in asked.items() if applies(metric, one, name in set(answered))]
-    if problem := _proof_problem(scored, len(chose), clusters, metric.name, experiment.design):
+    asked = [one for one in others if one.question_id in set(proof)]
+    scored = [one.question_id for one in asked if applies(metric, one, one.question_id in set(answered))]
+    n_clusters = len({clusters.get(name, ("alone", name)) for name in scored})
+    if len(scored) < MIN_PROOF or (clusters and n_clusters < MIN_CLUSTERS):
+        found, needed = counted(len(scored), "question"), counted(MIN_PROOF, "question")
+        if clusters:
+            found, needed = f"{found} in {counted(n_clusters, 'cluster')}", f"{needed} in {MIN_CLUSTERS} clusters"
+        who, shorter = "race: the rounds", "give shorter rounds"
+        if experiment.design in SEARCHES:
+            who, shorter = "choose: those that choose", "let fewer choose"
+        problem = (
+            f"{who} take {counted(len(chose), 'question')}, whole clusters where there are any, and leave {found} "
+            f"on which {metric.name} can be measured, while the proof needs {needed}; ask more, or {shorter}."
+        )
         raise ExperimentError("race", [problem])
     return RaceQuestions(rounds, proof, answered, {CHOSE: chose} | ({BESIDE: beside} if beside else {}))
-
-
-def _rest(limit: int | None, chose: frozenset[str]) -> int | None:
-    return None if limit is None else max(0, limit - len(chose))
-
-
-def _proof_problem(scored: Sequence[str], n_chose: int, clusters: Mapping[str, str], metric: str, design: str) -> str:
-    n_clusters = len({clusters.get(name, ("alone", name)) for name in scored})
-    is_clustered = bool(clusters)
-    if len(scored) >= MIN_PROOF and (not is_clustered or n_clusters >= MIN_CLUSTERS):
-        return ""
-    found, needed = counted(len(scored), "question"), counted(MIN_PROOF, "question")
-    if is_clustered:
-        found, needed = f"{found} in {counted(n_clusters, 'cluster')}", f"{needed} in {MIN_CLUSTERS} clusters"
-    who, do = (
-        ("choose: those that choose", "let fewer choose")
-        if design in SEARCHES
-        else ("race: the rounds", "give shorter rounds")
-    )
-    return (
-        f"{who} take {counted(n_chose, 'question')}, whole clusters where there are any, and leave {found} "
-        f"on which {metric} can be measured, while the proof needs {needed}; ask more, or {do}."
-    )
 
 
 def objectives(experiment: ExperimentConfig) -> list[str]:

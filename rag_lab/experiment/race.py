@@ -44,33 +44,31 @@ def race_standings(
     A variant is dropped where the bound of what another is better by, which holds at all looks at once (see
     `lower_bound`), lies above zero. The baseline stays, and one without scores does not.
     """
-    values = _values(scores, metric, _held(scores, metric, scale).worst)
-    width = _held(scores, metric, scale).width
+    kept_scale = _without_broken_bounds(scores, metric, scale)
+    values, width = _values(scores, metric, kept_scale.worst), kept_scale.width
     found = []
     for one in standings(scores, metric, scale, labels, baseline, len(labels)):
-        better = [name for name in labels if name != one.variant_id and name in values] if width else []
-        bounds = {
-            name: bound
-            for name in (better if one.stays and one.variant_id != baseline else [])
-            if (bound := _ahead(values[name], values.get(one.variant_id, {}), scale.sign, width or 0.0, looks)) > 0
-        }
+        bounds: dict[str, float] = {}
+        if width and one.stays and one.variant_id != baseline:
+            for name in labels:
+                if name in values and name != one.variant_id:
+                    bounds[name] = _ahead(values[name], values.get(one.variant_id, {}), scale.sign, width, looks)
         behind = max(bounds, key=lambda name: bounds[name], default="")
-        found.append(replace(one, stays=False, behind=behind, least=bounds[behind]) if behind else one)
+        is_worse = bool(behind) and bounds[behind] > 0
+        found.append(replace(one, stays=False, behind=behind, least=bounds[behind]) if is_worse else one)
     return tuple(found)
 
 
 def _ahead(first: Mapping[str, float], other: Mapping[str, float], sign: int, width: float, looks: Looks) -> float:
     """Return what the mean of the first is better by at least, on the questions that both have; below 0 not at all."""
+    shared = [name for name in looks.units if name in first and name in other]
     sums: dict[str, float] = {}
-    for name, unit in looks.units.items():
-        if name in first and name in other:
-            sums[unit] = sums.get(unit, 0.0) + sign * (first[name] - other[name])
+    for name in shared:
+        sums[looks.units[name]] = sums.get(looks.units[name], 0.0) + sign * (first[name] - other[name])
     gaps = [total / looks.largest for total in sums.values()]  # of which the mean has the sign of that of questions
     if math.fsum(gaps) <= 0 or not is_above(gaps, 0.0, width, looks.error, looks.ends):
         return -width
-    n_questions = sum(name in first and name in other for name in looks.units)
-    bound = lower_bound(gaps, width, looks.error, looks.ends)
-    return bound * looks.largest * len(gaps) / n_questions
+    return lower_bound(gaps, width, looks.error, looks.ends) * looks.largest * len(gaps) / len(shared)
 
 
 def standings(
@@ -83,14 +81,14 @@ def standings(
     Of variants with equal means the earlier in `labels` (variant to label, in the order of the plan) stays. One without
     scores stands last and does not stay, so that fewer may.
     """
-    rows = ranking(scores, metric, _held(scores, metric, scale)).to_dict("records")
+    rows = ranking(scores, metric, _without_broken_bounds(scores, metric, scale)).to_dict("records")
     ranked = {str(row["variant_id"]): row for row in rows if row["scored"] + row["failed"]}
     in_order = sorted((name for name in labels if name in ranked), key=lambda name: int(ranked[name]["rank"]))
-    staying = [name for name in in_order if name != baseline][:n_kept]
-    last = ranked[staying[-1]]["rank"] if staying else None
+    kept = [name for name in in_order if name != baseline][:n_kept]
+    last = ranked[kept[-1]]["rank"] if kept else None
     found = []
     for name in in_order:
-        row, stays = ranked[name], name == baseline or name in staying
+        row, stays = ranked[name], name == baseline or name in kept
         mean = row["mean"] if row["ranked_by"] is None else row["ranked_by"]
         place = (int(row["rank"]), None if mean is None else float(mean), int(row["scored"]), int(row["asked"]))
         found.append(Standing(name, labels[name], *place, stays, is_tied=not stays and row["rank"] == last))
@@ -109,8 +107,9 @@ def closest_call(
     if not kept or not dropped:
         return None
     pair = (kept[-1].variant_id, dropped[0].variant_id)
-    values = _values(scores, metric, _held(scores, metric, scale).worst)
-    gaps = [scale.sign * (values[pair[0]][name] - values[pair[1]][name]) for name in _shared(values, pair)]
+    values = _values(scores, metric, _without_broken_bounds(scores, metric, scale).worst)
+    first, second = (values.get(name, {}) for name in pair)
+    gaps = [scale.sign * (first[name] - second[name]) for name in sorted(first.keys() & second.keys())]
     if len(gaps) < 2:
         return None
     mean = math.fsum(gaps) / len(gaps)
@@ -118,7 +117,7 @@ def closest_call(
     return ClosestCall(*pair, mean, spread / math.sqrt(len(gaps)))
 
 
-def _held(scores: pd.DataFrame, metric: str, scale: Scale) -> Scale:
+def _without_broken_bounds(scores: pd.DataFrame, metric: str, scale: Scale) -> Scale:
     """Return the scale without a bound that a score lies beyond."""
     return scales_of(scores, {metric: scale}).get(metric, scale)
 
@@ -131,11 +130,6 @@ def _values(scores: pd.DataFrame, metric: str, worst: float | None) -> dict[str,
     for variant, name, value in zip(judged["variant_id"], judged["question_id"], judged["value"], strict=True):
         found.setdefault(str(variant), {})[str(name)] = float(value)
     return found
-
-
-def _shared(values: Mapping[str, Mapping[str, float]], pair: tuple[str, str]) -> list[str]:
-    first, second = (values.get(name, {}) for name in pair)
-    return sorted(first.keys() & second.keys())
 
 
 ELSEWHERE = "that are asked in another round, in the proof, or not at all"
@@ -180,40 +174,35 @@ def looks_of(plan: Plan) -> Looks:
 
 
 def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
-    """Return the sweep of round `number` (from 1) over the baseline and the `variants` that are left."""
-    ids, places = set(plan.rounds[number - 1]), _deciding(plan)
-    reads_answers = any(plan.metrics[place].info.reads_answers for place in places)
+    """Return the sweep of round `number` (from 1) over the baseline and the `variants` that are left.
+
+    It measures the metric that decides, or the objectives of trials.
+    """
+    ids, given = set(plan.rounds[number - 1]), plan.experiment
+    wanted = {one.name for one in aims(plan)} if given.design == OPTUNA else {deciding_metric(plan).name}
+    places = [place for place, known in enumerate(plan.metrics) if known.name in wanted]
+    metrics = tuple(plan.metrics[place] for place in places)
     order = [question.question_id for question in plan.dataset.questions]
     asked = tuple(name for name in order if name in ids)
-    given, tail = plan.experiment, f"_round_{number}"
+    heading, tail = _ROUND if number == 1 else _LATER, f"_round_{number}"
+    if given.design in SEARCHES:
+        heading = _SEARCH
     experiment = given.model_copy(
         update={
             "name": f"{given.name[: _LONGEST - len(tail)]}{tail}",
-            "question": f"{_headed(plan, number)} {given.question}",
+            "question": f"{heading.format(number)} {given.question}",
             "metrics": [given.metrics[place] for place in places],
             "margin": {},
         }
     )
     return replace(
-        _of(plan, variants),
+        _with_variants(plan, variants),
         experiment=experiment,
         questions=asked,
-        answered=asked if reads_answers else (),
-        metrics=tuple(plan.metrics[place] for place in places),
+        answered=asked if any(metric.info.reads_answers for metric in metrics) else (),
+        metrics=metrics,
         apart={ELSEWHERE: frozenset(order) - ids},
     )
-
-
-def _headed(plan: Plan, number: int) -> str:
-    if plan.experiment.design in SEARCHES:
-        return _SEARCH.format(number)
-    return (_ROUND if number == 1 else _LATER).format(number)
-
-
-def _deciding(plan: Plan) -> list[int]:
-    """Return the places of the metrics that a round measures: the one that decides, or the objectives of trials."""
-    wanted = {deciding_metric(plan).name} if plan.experiment.design != OPTUNA else {one.name for one in aims(plan)}
-    return [place for place, known in enumerate(plan.metrics) if known.name in wanted]
 
 
 def aims(plan: Plan) -> list[ParsedName]:
@@ -224,7 +213,7 @@ def aims(plan: Plan) -> list[ParsedName]:
 
 def proof_plan(plan: Plan, winner: str) -> Plan:
     """Return the sweep of the winner and the baseline on the questions that chose nothing."""
-    return _of(plan, [winner])
+    return _with_variants(plan, [winner])
 
 
 def full_plan(plan: Plan) -> Plan:
@@ -242,7 +231,7 @@ def full_plan(plan: Plan) -> Plan:
     )
 
 
-def _of(plan: Plan, variants: Collection[str]) -> Plan:
+def _with_variants(plan: Plan, variants: Collection[str]) -> Plan:
     """Return the plan of the baseline and these variants, without rounds."""
     left = {plan.expansion.baseline.variant_id, *variants}
     chosen = tuple(one for one in plan.variants if one.variant_id in left)

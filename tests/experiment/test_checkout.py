@@ -15,7 +15,7 @@ import rag_lab
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.checkout import PACKAGED
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import RunFolder
 

@@ -7,7 +7,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, read_experiment
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.experiment.plan import plan
 
 GOOD = {

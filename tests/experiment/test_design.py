@@ -11,8 +11,7 @@ from rag_lab._kit.module_files import modules_from
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import expand, expand_list
 from rag_lab.experiment.designs.combinations import grid, one_factor
-from rag_lab.experiment.designs.factors import MAX_VARIANTS
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import MAX_VARIANTS, ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.testing import DesignContract
 

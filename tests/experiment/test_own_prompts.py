@@ -4,7 +4,7 @@ import pytest
 from small_plans import install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.module_files import modules_from
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.experiment.manifest import VariantState, build_manifest, now, run_identities
 from rag_lab.experiment.run.outputs import merge_scores
 from rag_lab.memory.ledger import Ledger

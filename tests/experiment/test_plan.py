@@ -8,7 +8,7 @@ from small_dataset import write_dataset
 
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, Limits
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import plan

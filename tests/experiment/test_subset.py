@@ -2,7 +2,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.experiment.plan import plan
 
 BASE = {"query": {"rewrite": "none", "hyde": "none"}, "answer": {"name": "none"}}

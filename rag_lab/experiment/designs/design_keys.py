@@ -11,11 +11,11 @@ from pydantic import Field, field_validator
 from rag_lab._kit.config_file import Section
 from rag_lab._kit.wording import listing
 from rag_lab.errors import unknown_name
-from rag_lab.experiment.designs.combinations import OPTUNA
-from rag_lab.experiment.designs.stages import STAGED
+from rag_lab.experiment.designs.combinations import OPTUNA, STAGED
 
 _COUNTED = {"random": "variants the design random draws", OPTUNA: "trials the design optuna makes"}
 RESOLUTIONS = (3, 10)  # that can be asked for
+MIN_ROUND = 10  # questions of the first round; fewer drop at random
 
 DESIGNS_OF: Mapping[str, tuple[str, ...]] = {
     "n": ("fractional", "random", OPTUNA),
@@ -27,11 +27,11 @@ DESIGNS_OF: Mapping[str, tuple[str, ...]] = {
 
 
 def key_problems(design: str, given: Mapping[str, Any], *, runs_pipelines: bool) -> list[str]:
-    """Return a sentence for each key that says nothing to this design; `given` is what an experiment says of it.
+    """Return a sentence for each key that says nothing to this design.
 
     Args:
         design: of the experiment.
-        given: the keys of `DESIGNS_OF` and `only_if`, with their values.
+        given: the keys of `DESIGNS_OF` and `only_if`, with their values in the experiment.
         runs_pipelines: whether the pipelines under `variants` are run.
     """
     found = [
@@ -44,10 +44,6 @@ def key_problems(design: str, given: Mapping[str, Any], *, runs_pipelines: bool)
     if design in _COUNTED and given.get("n") is None:
         found.append(f"n: missing; say how many {_COUNTED[design]}, the baseline included.")
     return found
-
-
-RACING = "racing"  # the name of the design
-MIN_ROUND = 10  # questions of the first round; fewer drop at random
 
 
 class RaceConfig(Section):
@@ -80,17 +76,13 @@ def read_pairs(given: Any) -> str | Pairs | None:
     Raises:
         ValueError: if it is neither a rule nor a list of pairs of names.
     """
-    if given is None:
-        return None
-    if given in ("all", "baseline"):
-        return str(given)
-    if not isinstance(given, list | tuple) or not given:
+    if given is None or given in ("all", "baseline"):
+        return None if given is None else str(given)
+    pairs = given if isinstance(given, list | tuple) else ()
+    is_pair = [isinstance(one, list | tuple) and [type(name) for name in one] == [str, str] for one in pairs]
+    if not pairs or not all(is_pair):
         raise ValueError(PAIRS_RULE)
-    if not all(
-        isinstance(one, list | tuple) and len(one) == 2 and all(isinstance(x, str) for x in one) for one in given
-    ):
-        raise ValueError(PAIRS_RULE)
-    return tuple((str(variant), str(against)) for variant, against in given)
+    return tuple((variant, against) for variant, against in pairs)
 
 
 def pair_problems(pairs: str | Pairs | None, design: str, variants: Collection[str]) -> list[str]:
@@ -122,19 +114,15 @@ def primary_pairs(
     Args:
         variants: the ids of those that are run, the baseline first.
         design: of the experiment.
-        pairs: as `read_pairs` returns it.
+        pairs: as `read_pairs` returns it; of named ones those are left of which both are run.
         same: names of variants that are not run, since another one is the same pipeline, with the id of that.
     """
     names = list(variants)
     if design != "list" or pairs == "baseline":
         return tuple((name, names[0]) for name in names[1:])
-    if isinstance(pairs, tuple) and (named := _run_pairs(pairs, names, same or {})):
-        return named
+    if isinstance(pairs, tuple):
+        run_as = {**{name: run for name, run in (same or {}).items() if run in names}, **{name: name for name in names}}
+        found = [(run_as[a], run_as[b]) for a, b in pairs if a in run_as and b in run_as]
+        if different := dict.fromkeys((a, b) for a, b in found if a != b):
+            return tuple(different)
     return tuple((later, earlier) for place, later in enumerate(names) for earlier in names[:place])
-
-
-def _run_pairs(pairs: Pairs, names: Collection[str], same: Mapping[str, str]) -> Pairs:
-    """Return the named pairs of which both are run, each by what is run for it."""
-    run_as = {**{name: run for name, run in same.items() if run in names}, **{name: name for name in names}}
-    found = [(run_as[a], run_as[b]) for a, b in pairs if a in run_as and b in run_as]
-    return tuple(dict.fromkeys((a, b) for a, b in found if a != b))

@@ -13,17 +13,24 @@ from string import ascii_lowercase
 from typing import Any
 
 from rag_lab.comparison.tables.effects import fraction_sentence
-from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size, first_values
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import (
+    NOTHING_WANTED,
+    Changes,
+    ExperimentError,
+    Factors,
+    Wanted,
+    check_size,
+    first_values,
+)
 
 RESOLUTION = 4  # where neither it nor a number of runs is given: no main effect beside an interaction of two
 LEAST = 3  # below it main effects are confounded with each other
 MOST_FACTORS = 24
 _MOST_STEPS = 20_000  # of the search for generators, which is over long before where there are any
-_NOTHING = Wanted()
+Generators = tuple[int, ...]  # one a factor: bits of the basic factors
 
 
-def fractional(base: Mapping[str, Any], factors: Factors, wanted: Wanted = _NOTHING) -> list[Changes]:
+def fractional(base: Mapping[str, Any], factors: Factors, wanted: Wanted = NOTHING_WANTED) -> list[Changes]:
     """Return the runs of a fraction, the baseline first: the fewest of a resolution, or the best of at most `n` runs.
 
     Factors with one value are in every run. Where no part of the grid has the resolution it is the whole grid.
@@ -32,73 +39,60 @@ def fractional(base: Mapping[str, Any], factors: Factors, wanted: Wanted = _NOTH
         ExperimentError: if a factor has more than two values, or no fraction is as small as `n`.
     """
     varied = [key for key, values in factors.items() if len(values) == 2]
-    if problems := _problems(factors, varied, wanted):
-        raise ExperimentError("design", problems)
-    first = first_values(factors)
-    if len(varied) < LEAST:
-        generators = tuple(1 << place for place in range(len(varied)))
-    elif wanted.n is not None and wanted.resolution is None:
-        generators = _best_within(len(varied), wanted.n)
-    else:
-        generators = _fewest(len(varied), wanted.resolution or RESOLUTION)
-    if not generators and varied:
-        raise ExperimentError("n", [_too_few(len(varied), wanted.n or 0)])
-    check_size(1 << max(one.bit_length() for one in generators) if generators else 1, ", or a lower resolution")
-    return [first | _second_values(varied, factors, run) for run in _runs(generators)]
-
-
-def _problems(factors: Factors, varied: list[str], wanted: Wanted) -> list[str]:
-    found = [
+    problems = [
         f"design: fractional takes factors with two values, and {key} has {len(values)}; take out "
         f"{len(values) - 2} of them, or take the design grid or random."
         for key, values in factors.items()
         if len(values) > 2
     ]
     if len(varied) > MOST_FACTORS:
-        found.append(f"design: fractional takes at most {MOST_FACTORS} factors, got {len(varied)}; take some out.")
+        problems.append(f"design: fractional takes at most {MOST_FACTORS} factors, got {len(varied)}; take some out.")
     if wanted.n is not None and wanted.resolution is not None:
-        found.append("n: the design fractional takes a resolution or the most runs that it may have, not both.")
-    return found
+        problems.append("n: the design fractional takes a resolution or the most runs that it may have, not both.")
+    if problems:
+        raise ExperimentError("design", problems)
+    generators = _chosen_generators(len(varied), wanted)
+    check_size(1 << max(one.bit_length() for one in generators) if generators else 1, ", or a lower resolution")
+    first = first_values(factors)
+    return [
+        first | {key: factors[key][is_second] for key, is_second in zip(varied, run, strict=True)}
+        for run in _runs(generators)
+    ]
 
 
-def _too_few(n_factors: int, n: int) -> str:
+def _chosen_generators(n_factors: int, wanted: Wanted) -> Generators:
+    """Return those of the fewest runs of a resolution, or of the highest resolution with at most `n` runs."""
+    whole = tuple(1 << place for place in range(n_factors))
+    if n_factors < LEAST:
+        return whole
+    if wanted.n is None or wanted.resolution is not None:
+        fractions = (_generators(n_factors, basic, wanted.resolution or RESOLUTION) for basic in range(1, n_factors))
+        return next(filter(None, fractions), whole)
+    if 1 << n_factors <= wanted.n:
+        return whole
+    basic = wanted.n.bit_length() - 1
+    fractions = (_generators(n_factors, basic, resolution) for resolution in range(n_factors, LEAST - 1, -1))
+    if found := next(filter(None, fractions), ()):
+        return found
     least = next(1 << basic for basic in range(1, n_factors + 1) if (1 << basic) > n_factors)
-    return (
-        f"n: {n_factors} factors need at least {least} runs for main effects that can be told apart, got {n}; give "
-        f"n: {least} or more."
+    problem = (
+        f"n: {n_factors} factors need at least {least} runs for main effects that can be told apart, got {wanted.n}; "
+        f"give n: {least} or more."
     )
+    raise ExperimentError("n", [problem])
 
 
-def _fewest(n_factors: int, resolution: int) -> tuple[int, ...]:
-    """Return the generators of the fraction with the fewest runs that has this resolution."""
-    for basic in range(1, n_factors):
-        if found := _generators(n_factors, basic, resolution):
-            return found
-    return tuple(1 << place for place in range(n_factors))
-
-
-def _best_within(n_factors: int, n: int) -> tuple[int, ...]:
-    """Return the generators of the fraction of highest resolution with at most `n` runs; empty where there is none."""
-    if 1 << n_factors <= n:
-        return tuple(1 << place for place in range(n_factors))
-    for resolution in range(n_factors, LEAST - 1, -1):
-        if found := _generators(n_factors, n.bit_length() - 1, resolution):
-            return found
-    return ()
-
-
-def _generators(n_factors: int, basic: int, resolution: int) -> tuple[int, ...]:
-    """Return a generator a factor, bits of basic factors, that give this resolution; empty where there are none.
+def _generators(n_factors: int, basic: int, resolution: int) -> Generators:
+    """Return generators that give this resolution; empty where there are none.
 
     No `resolution - 1` or fewer of them may add up to nothing, bit by bit: depth first, longest generators first.
     """
-    given = [1 << place for place in range(basic)]
-    found = sorted(range(1, 1 << basic), key=lambda bits: (-bits.bit_count(), bits))
-    candidates = [bits for bits in found if bits.bit_count() >= resolution - 1]
     if n_factors <= basic:
         return ()
-    steps = iter(range(_MOST_STEPS))
-    return tuple(_extended(given, candidates, n_factors, resolution, steps) or ())
+    found = sorted(range(1, 1 << basic), key=lambda bits: (-bits.bit_count(), bits))
+    candidates = [bits for bits in found if bits.bit_count() >= resolution - 1]
+    given = [1 << place for place in range(basic)]
+    return tuple(_extended(given, candidates, n_factors, resolution, iter(range(_MOST_STEPS))) or ())
 
 
 def _extended(
@@ -106,7 +100,11 @@ def _extended(
 ) -> list[int] | None:
     if len(chosen) == n_factors:
         return chosen
-    free = _free(chosen, candidates, resolution)
+    sums, reached = {0}, {0}  # of fewer than `resolution - 1` of the chosen
+    for _ in range(resolution - 2):
+        reached = {one ^ bits for one in reached for bits in chosen}
+        sums |= reached
+    free = [bits for bits in candidates if bits not in sums]
     for place, bits in enumerate(free):
         if len(free) - place < n_factors - len(chosen) or next(steps, None) is None:
             return None
@@ -115,17 +113,7 @@ def _extended(
     return None
 
 
-def _free(chosen: list[int], candidates: list[int], resolution: int) -> list[int]:
-    """Return the candidates that are no sum of fewer than `resolution - 1` of the chosen."""
-    sums = {0}
-    reached = {0}
-    for _ in range(resolution - 2):
-        reached = {one ^ bits for one in reached for bits in chosen}
-        sums |= reached
-    return [bits for bits in candidates if bits not in sums]
-
-
-def _runs(generators: tuple[int, ...]) -> list[list[bool]]:
+def _runs(generators: Generators) -> list[list[bool]]:
     """Return for each run which factors have their second value; the first run has none."""
     if not generators:
         return [[]]
@@ -137,18 +125,13 @@ def _runs(generators: tuple[int, ...]) -> list[list[bool]]:
     return [[bool(sign != lowest) for sign, lowest in zip(row, signs[0], strict=True)] for row in signs]
 
 
-def _second_values(varied: list[str], factors: Factors, run: list[bool]) -> Changes:
-    return {key: factors[key][is_second] for key, is_second in zip(varied, run, strict=True)}
-
-
 def fraction_notices(factors: Factors, drawn: Sequence[Changes], choices: Sequence[Changes]) -> list[str]:
     """Return the notices of a fraction as it was drawn, and as rules between factors have left it."""
     names = [key for key, values in factors.items() if len(values) > 1]
     if not names:
         return []
     notices = [fraction_sentence(names, [[repr(run[name]) for name in names] for run in drawn])]
-    moved = [choice for choice in choices if choice not in drawn]
-    if moved:
+    if moved := [choice for choice in choices if choice not in drawn]:
         notices.append(
             f"{len(moved)} of its {len(drawn)} runs are moved out of it by only_if, so that it is not balanced and no "
             "main effects are told; take the design grid or random, or leave out the factors that have rules."

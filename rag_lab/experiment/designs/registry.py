@@ -1,7 +1,7 @@
-"""Which combinations of the factors' values are run: a design that is built in, or one of somebody's own.
+"""Which combinations of the factors' values are run: a design that is built in, or a custom one.
 
 A design takes the base, as dotted keys with values, and the factors, and returns what each variant changes, a mapping
-of dotted keys to values. The first is the baseline. Those that are built in are told `Wanted`, too.
+of dotted keys to values. The first is the baseline. Those that are built in take `Wanted`, too.
 """
 
 from __future__ import annotations
@@ -14,33 +14,31 @@ from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.registry import BuiltIn, Kind, from_object
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.designs.factors import Changes, Factors, Wanted, check_size
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import NOTHING_WANTED, Changes, ExperimentError, Factors, Wanted, check_size
 
-_ROOM = "rag_lab.experiment.designs"
-_NOTHING = Wanted()
+_COMBINATIONS = "rag_lab.experiment.designs.combinations"
 
 DESIGNS = Kind(
     "design",
     "rag_lab.designs",
     {
-        "grid": BuiltIn(f"{_ROOM}.combinations:grid", "all combinations of the values"),
-        "one_factor": BuiltIn(f"{_ROOM}.combinations:one_factor", "the baseline left in one factor at a time"),
+        "grid": BuiltIn(f"{_COMBINATIONS}:grid", "all combinations of the values"),
+        "one_factor": BuiltIn(f"{_COMBINATIONS}:one_factor", "the baseline left in one factor at a time"),
         "fractional": BuiltIn(
-            f"{_ROOM}.fractional:fractional",
+            "rag_lab.experiment.designs.fractional:fractional",
             "a balanced part of the grid of factors with two values, of a `resolution` or of at most `n` runs",
         ),
-        "random": BuiltIn(f"{_ROOM}.combinations:random_draw", "`n` combinations drawn from the grid"),
+        "random": BuiltIn(f"{_COMBINATIONS}:random_draw", "`n` combinations drawn from the grid"),
         "racing": BuiltIn(
-            f"{_ROOM}.combinations:grid",
+            f"{_COMBINATIONS}:grid",
             "those of a grid, or of a list: rounds of questions drop most, the winner is proven on others",
         ),
         "staged": BuiltIn(
-            f"{_ROOM}.stages:staged",
+            f"{_COMBINATIONS}:staged",
             "stage by stage, the best of each is carried on; the last is proven on questions that chose nothing",
         ),
         "optuna": BuiltIn(
-            f"{_ROOM}.combinations:trial_placeholders",
+            f"{_COMBINATIONS}:trial_placeholders",
             "`n` trials that a sampler chooses by earlier ones; the best is proven on questions that chose nothing",
             needs="optuna",
             install="rag_lab[optuna]",
@@ -56,11 +54,11 @@ def is_built_in(design: Any) -> bool:
     return isinstance(design, str) and design in DESIGNS.built_in
 
 
-def combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = _NOTHING) -> list[Changes]:
+def combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = NOTHING_WANTED) -> list[Changes]:
     """Return what each variant changes, by a design's name or by a design that is given as an object.
 
     Raises:
-        ExperimentError: if they are too many, or somebody's design cannot be found or returned no changes.
+        ExperimentError: if they are too many, or a custom design cannot be found or returned no changes.
     """
     try:
         module = DESIGNS.find(design) if isinstance(design, str) else from_object(design, DESIGNS)
@@ -68,7 +66,7 @@ def combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wa
             return list(module.value(base.flat(), factors, wanted))
         code = CustomCode(module, f"design {module.name!r}")
         theirs = deepcopy({key: list(values) for key, values in factors.items()})
-        changes: list[Changes] = code.call(base.flat(), theirs, accept=lambda given: _accepted(given, code.what))
+        changes: list[Changes] = code.call(base.flat(), theirs, accept=lambda returned: _accepted(returned, code.what))
     except ExperimentError:
         raise
     except ConfigError as error:
@@ -78,15 +76,15 @@ def combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wa
     return changes
 
 
-def _accepted(given: Any, what: str) -> list[Changes]:
-    if not isinstance(given, list | tuple):
-        raise CustomCodeError(f"the {what} returned {type(given).__name__} where a list of changes is due")
-    if not given:
+def _accepted(returned: Any, what: str) -> list[Changes]:
+    if not isinstance(returned, list | tuple):
+        raise CustomCodeError(f"the {what} returned {type(returned).__name__} where a list of changes is due")
+    if not returned:
         raise CustomCodeError(f"the {what} returned no variants; the first is the baseline, which may be {{}}")
-    check_size(len(given))
-    for number, changes in enumerate(given, start=1):
+    check_size(len(returned))
+    for number, changes in enumerate(returned, start=1):
         if not isinstance(changes, Mapping):
             raise CustomCodeError(
                 f"the {what} returned {changes!r:.80} as variant {number}, where dotted keys with values are due"
             )
-    return [{str(key): value for key, value in changes.items()} for changes in given]
+    return [{str(key): value for key, value in changes.items()} for changes in returned]

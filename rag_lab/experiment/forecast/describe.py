@@ -12,7 +12,7 @@ from rag_lab.data.evidence import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
-from rag_lab.experiment.designs.stages import STAGED, stages_of
+from rag_lab.experiment.designs.combinations import STAGED, stages_of
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.cost_text import cost_text
 from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of

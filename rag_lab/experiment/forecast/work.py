@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_lab.experiment.designs.variant_id import variant_label
+from rag_lab.experiment.designs.factors import variant_label
 from rag_lab.runs.plan_tree import Branch
 
 

@@ -11,41 +11,25 @@ import logging
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import counted
 from rag_lab.errors import DamagedFile
+from rag_lab.experiment import race as races
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Expansion
-from rag_lab.experiment.designs.combinations import OPTUNA
-from rag_lab.experiment.designs.design_keys import RACING, RaceConfig
-from rag_lab.experiment.designs.factors import Changes
-from rag_lab.experiment.designs.stages import STAGED, stage_choices, stages_of
+from rag_lab.experiment.designs.combinations import OPTUNA, RACING, STAGED, stage_choices, stages_of
+from rag_lab.experiment.designs.design_keys import RaceConfig
+from rag_lab.experiment.designs.factors import Changes, first_values
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.race import (
-    Round,
-    Rounds,
-    aims,
-    best_of,
-    closest_call,
-    deciding_metric,
-    full_plan,
-    looks_of,
-    proof_plan,
-    race_standings,
-    round_plan,
-    standings,
-    staying,
-)
+from rag_lab.experiment.race import Round, Rounds
 from rag_lab.experiment.run.outputs import begin_race
 from rag_lab.experiment.run.progress import say
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import run_variants
-from rag_lab.experiment.run.search_variants import SearchVariants
-from rag_lab.experiment.run.trials import trial_rounds
+from rag_lab.experiment.run.trials import SearchVariants, open_study, trial_rounds
 from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.runs.margins import dated
 from rag_lab.runs.race_record import (
@@ -72,15 +56,30 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
     Raises:
         RagLabError: before anything of an earlier run in the folder is replaced, if it cannot start.
     """
-    run, before, design = dated(run), _earlier(run.path), checked.experiment.design
+    run, design = dated(run), checked.experiment.design
+    before: RaceRecord | None = None
+    try:
+        before = read_race(run.path)
+    except DamagedFile as error:
+        _LOGGER.warning("%s: the rounds are decided anew.", error.what)
     race = _new_record(checked, before)
-    work = partial(_work, run, options)
+    if before is not None and before.plan != race.plan:
+        before = None
+
+    def work(number: int, plan: Plan, heading: str, *, has_report: bool = True) -> RunFolder:
+        _say(options, heading, plan)
+        part = plan.run_folder(round_folder(run.path, number))
+        part.path.mkdir(parents=True, exist_ok=True)
+        run_variants(plan, part, options, _used_in_others(run.path, part.path), has_report=has_report)
+        return part
+
     if design == RACING:
         rounds = _race_rounds(checked)
     elif design == STAGED:
         rounds = _staged_rounds(checked, options)
     else:
-        rounds = trial_rounds(checked, run, options, partial(work, 1, has_report=False))
+        study = open_study(checked, run)
+        rounds = trial_rounds(checked, run, options, partial(work, 1, has_report=False), study)
     begin_race(checked, run)
     write_race(run.path, race)
     try:
@@ -96,79 +95,65 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
     except StopIteration as end:
         plan, winner = end.value
     write_race(run.path, replace(race, winner=winner))
-    proof = proof_plan(plan, winner)
-    _say(options, f"Proof: {_size_text(proof)} that chose nothing.")
+    proof = races.proof_plan(plan, winner)
+    _say(options, "Proof", proof, " that chose nothing")
     proven = proof.run_folder(run.path)
-    run_variants(proof, proven, options, used_in_others(run.path, run.path))
+    run_variants(proof, proven, options, _used_in_others(run.path, run.path))
     return proven
 
 
 def _race_rounds(checked: Plan) -> Rounds:
     """Drop who is shown to be worse, until the rounds are over or nobody but one is left beside the baseline."""
-    choose, baseline = partial(race_standings, looks=looks_of(checked)), checked.expansion.baseline.variant_id
+    choose, baseline = partial(races.race_standings, looks=races.looks_of(checked)), checked.variants[0].variant_id
     left, n_rounds = [one.variant_id for one in checked.variants[1:]], len(checked.rounds)
     for number in range(1, n_rounds + 1):
-        plan = round_plan(checked, number, left)
+        plan = races.round_plan(checked, number, left)
         done = yield Round(number, plan, f"Round {number} of {n_rounds}", choose)
-        left = staying(done, baseline)
+        left = races.staying(done, baseline)
         if len(left) <= 1:
             break
-    return checked, best_of(done, baseline)
+    return checked, races.best_of(done, baseline)
 
 
 def _staged_rounds(checked: Plan, options: RunOptions) -> Rounds:
     """Vary the factors of one stage after the other, beside what was chosen before."""
-    baseline = checked.expansion.baseline
-    found, stages = SearchVariants(checked), stages_of(checked.experiment.factors)
-    carried: Changes = found.first
-    choices: dict[str, Changes] = {}
+    baseline, factors = checked.expansion.baseline, checked.experiment.factors
+    space, stages = SearchVariants(checked), stages_of(factors)
+    carried, choices = first_values(factors), dict[str, Changes]()
     for number, (stage, keys) in enumerate(stages.items(), start=1):
-        wanted = [found.settled(one) for one in stage_choices(checked.experiment.factors, keys, carried)]
-        expansion = found.expansion(wanted)
+        wanted = [space.settled(one) for one in stage_choices(factors, keys, carried)]
+        expansion, named = space.expansion(wanted)
         if len(expansion.variants) == 1:
-            metric = deciding_metric(checked).name
-            _say(options, f"Stage {stage}: nothing in it can change {metric}, so that its first values stay.")
+            if options.progress:
+                metric = races.deciding_metric(checked).name
+                say(f"Stage {stage}: nothing in it can change {metric}, so that its first values stay.")
             continue
-        choices |= found.named(wanted)
-        plan = round_plan(replace(checked, expansion=expansion), number, [v.variant_id for v in expansion.variants])
-        heading = f"Stage {stage}, {number} of {len(stages)}"
-        done = yield Round(number, plan, heading, partial(standings, n_kept=0), stage)
+        choices |= named
+        varied = replace(checked, expansion=expansion)
+        plan = races.round_plan(varied, number, [v.variant_id for v in expansion.variants])
+        choose = partial(races.standings, n_kept=0)
+        done = yield Round(number, plan, f"Stage {stage}, {number} of {len(stages)}", choose, stage)
         carried = choices[done.standings[0].variant_id]  # the first by mean
-    winner = found.variant(carried)
+    winner = space.variant(carried)
     if winner.variant_id == baseline.variant_id:
-        winner = found.variant(choices[best_of(done, baseline.variant_id)])
+        winner = space.variant(choices[races.best_of(done, baseline.variant_id)])
     return replace(checked, expansion=Expansion((baseline, winner))), winner.variant_id
 
 
-def _work(
-    run: RunFolder, options: RunOptions, number: int, plan: Plan, heading: str, *, has_report: bool = True
-) -> RunFolder:
-    """Run round `number` (from 1) and return its folder."""
-    _say(options, f"{heading}: {_size_text(plan)}.")
-    part = plan.run_folder(round_folder(run.path, number))
-    part.path.mkdir(parents=True, exist_ok=True)
-    run_variants(plan, part, options, used_in_others(run.path, part.path), has_report=has_report)
-    return part
-
-
-def _say(options: RunOptions, sentence: str) -> None:
+def _say(options: RunOptions, heading: str, plan: Plan, which: str = "") -> None:
     if options.progress:
-        say(sentence)
-
-
-def _size_text(plan: Plan) -> str:
-    return f"{counted(len(plan.variants), 'variant')} on {counted(len(plan.questions), 'question')}"
+        size = f"{counted(len(plan.variants), 'variant')} on {counted(len(plan.questions), 'question')}"
+        say(f"{heading}: {size}{which}.")
 
 
 def _new_record(checked: Plan, before: RaceRecord | None) -> RaceRecord:
     """Return the record of a design that begins; what an earlier start of the same race has estimated stands."""
-    given, whole = checked.experiment, full_plan(checked)
+    given, whole = checked.experiment, races.full_plan(checked)
     is_race = given.design == RACING
     identities = run_identities(whole if is_race else checked, checkout_file(NOTEBOOK))
-    plan = digest([identities, checked.rounds, *([] if is_race else [given.design])])
     record = RaceRecord(
-        plan=plan,
-        metric=deciding_metric(checked).name,
+        plan=digest([identities, checked.rounds, *([] if is_race else [given.design])]),
+        metric=races.deciding_metric(checked).name,
         sizes=tuple(len(ids) for ids in (checked.rounds if is_race else checked.rounds[:1])),
         n_variants=len(checked.variants),
         n_proof=len(checked.questions),
@@ -176,9 +161,9 @@ def _new_record(checked: Plan, before: RaceRecord | None) -> RaceRecord:
         full=Cost(),
     )
     if not is_race:
-        names = tuple(one.name for one in aims(checked)) if given.design == OPTUNA else ()
+        names = tuple(one.name for one in races.aims(checked)) if given.design == OPTUNA else ()
         return replace(record, design=given.design, objectives=names)
-    if before is not None and before.plan == plan:
+    if before is not None and before.plan == record.plan:
         cost = before.full
     else:
         bill = estimate(whole)
@@ -187,16 +172,7 @@ def _new_record(checked: Plan, before: RaceRecord | None) -> RaceRecord:
     return replace(record, baseline=checked.expansion.baseline.variant_id, error=error, full=cost)
 
 
-def _earlier(run: Path) -> RaceRecord | None:
-    """Return what an earlier start has recorded, or None."""
-    try:
-        return read_race(run)
-    except DamagedFile as error:
-        _LOGGER.warning("%s: the rounds are decided anew.", error.what)
-        return None
-
-
-def used_in_others(race: Path, folder: Path) -> Used:
+def _used_in_others(race: Path, folder: Path) -> Used:
     """Return what a run has used of its limits in its other folders."""
     others = [race, *sorted((race / ROUNDS_FOLDER).glob("*"))]
     return sum((Ledger(one / LEDGER_FILE).used_here() for one in others if one != folder), Used())
@@ -204,33 +180,28 @@ def used_in_others(race: Path, folder: Path) -> Used:
 
 def _record_of(race: Path, one: Round, part: RunFolder) -> RoundRecord:
     """Return what a round that has run comes to."""
-    metric, scores = deciding_metric(one.plan), part.scores()
+    metric, scores = races.deciding_metric(one.plan), part.scores()
     labels = {v.variant_id: v.label for v in one.plan.variants}
     found = one.standings(scores, metric.name, metric.info.scale, labels, part.baseline)
-    is_race = one.plan.experiment.design == RACING  # which drops by no nearness of means
-    closest = None if is_race else closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
-    unsettled = sum(Retryable.of(state).total for state in _states(part).values())
+    closest = None
+    if one.plan.experiment.design != RACING:  # which drops by no nearness of means
+        closest = races.closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
+    unsettled = sum(Retryable.of(state).total for state in part.manifest().get("variants", {}).values())
     folder = part.path.relative_to(race).as_posix()
     return RoundRecord(folder, len(one.plan.questions), found, cost_of(part), closest, unsettled, one.title)
 
 
-def _states(part: RunFolder) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = part.manifest().get("variants", {})
-    return found
-
-
 def _why_stopped(what: str, race: RaceRecord, part: RunFolder, before: RaceRecord | None) -> str:
-    """Return why no other round can follow the last one, or ''.
+    """Return why no other round can follow the last one, or ''; `before`: what an earlier start has recorded.
 
     A variant that a limit stopped, or of which an outage took questions, would be dropped for no fault of its own. What
     an earlier start has tried, too, and this one cured nothing of, counts as failed.
     """
     number, done = len(race.rounds), race.rounds[-1]
-    reasons = [str(state["reason"]) for state in _states(part).values() if state["status"] == "stopped"]
-    if reasons:
+    states = part.manifest().get("variants", {}).values()
+    if reasons := [str(state["reason"]) for state in states if state["status"] == "stopped"]:
         return f"The {what} stops in round {number}: {reasons[0]}."
-    is_same = before is not None and before.plan == race.plan and len(before.rounds) >= number
-    tried = before.rounds[number - 1].unsettled if before is not None and is_same else 0
+    tried = before.rounds[number - 1].unsettled if before is not None and len(before.rounds) >= number else 0
     if done.unsettled and not 0 < tried <= done.unsettled:
         return (
             f"The {what} stops after round {number}, as {counted(done.unsettled, 'failure')} in it would drop variants "

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,7 +26,7 @@ from rag_lab.evaluation.registry import AnyMetric, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.design import Expansion, Variant
-from rag_lab.experiment.designs.variant_id import BASELINE, variant_label
+from rag_lab.experiment.designs.factors import BASELINE, variant_label
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import choose_questions
@@ -37,7 +38,6 @@ from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.report.shown_comparison import compare as compare_run
 from rag_lab.runs.margins import dated_after, margin_problems
 from rag_lab.runs.preferences import PREFERENCES_FILE
-from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stages.stage import Off
 from rag_lab.statistics.pairwise import Pairs
 from rag_lab.statistics.randomization import Correction
@@ -109,8 +109,9 @@ def compare(
         raise ConfigError(" ".join(wrong))
     asked_for = [names, ids, n, judge, judge_language, metric_embedding, repeats, seed]
     made_of = [first.dataset.digest, {name: _identity(pipeline) for name, pipeline in pipelines.items()}, asked_for]
+    named = re.sub(r"[^a-z0-9_]+", "-", "_vs_".join(pipelines).lower()).strip("_-")
     experiment = ExperimentConfig(
-        name=_name(pipelines, made_of),
+        name=short_name(f"{named}-{digest_word(made_of)}".lstrip("-"), _LONGEST, made_of),
         question=f"{'Which is better' if is_labelled else 'What changes'}: {', '.join(pipelines)}?",
         dataset=first.dataset.name,
         design="list",
@@ -137,12 +138,6 @@ def compare(
         for name, pipeline in used.items()
     }  # fmt: skip
     return compare_run(_run(plan, work, first.home, progress), correction=correction, pairs=pairs)
-
-
-def _name(pipelines: Iterable[str], made_of: Any) -> str:
-    """Return the name of a comparison and of its folder, which tells it from all others."""
-    named = re.sub(r"[^a-z0-9_]+", "-", "_vs_".join(pipelines).lower()).strip("_-")
-    return short_name(f"{named}-{digest_word(made_of)}".lstrip("-"), _LONGEST, made_of)
 
 
 class _Progress(VariantProgress):
@@ -175,25 +170,23 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
         run.write_plan()
         tell = progress if callable(progress) else None
         shown = progress is True and is_watched()
+        states = []
         with tqdm(total=len(work), desc="pipelines", unit="pipeline", disable=not shown) as bar:
-            states = []
             for place, (name, variant) in enumerate(work.items()):
-                states.append(_ended(run, name, variant, _Progress(bar, name, tell, variant.pipeline, place)))
+                began_s = time.monotonic()
+                variant.out = run.variant_dir(name)
+                variant.progress = _Progress(bar, name, tell, variant.pipeline, place)
+                variant.run()
+                variant.score()
+                variant.save()
+                seconds = time.monotonic() - began_s
+                states.append(VariantState(name, "ok", seconds=seconds, record=variant.record()))
                 bar.update()
         keep_manifest(plan, run, states, start)
         if (target / PREFERENCES_FILE).is_file():  # what a person did is not computed again
             shutil.copy2(target / PREFERENCES_FILE, run.path)
         put_in_place(run.path, target)
     return target
-
-
-def _ended(run: RunFolder, name: str, variant: VariantWork, progress: VariantProgress) -> VariantState:
-    start = now()
-    variant.out, variant.progress = run.variant_dir(name), progress
-    variant.run()
-    variant.score()
-    variant.save()
-    return VariantState(name, "ok", seconds=(now() - start).total_seconds(), record=variant.record())
 
 
 def _pipelines(runs: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
@@ -222,16 +215,13 @@ def _asking(
 
     Data sets are read anew, since labels may have been written while the pipelines were there.
     """
-    texts = not isinstance(questions, str | int | None) and any(_is_text(one) for one in questions)
+    texts = False  # a question, and not the id of one, in which no space stands
+    if not isinstance(questions, str | int | None):
+        texts = any(not isinstance(one, str) or len(one.split()) > 1 for one in questions)
     dataset = next(iter(pipelines.values())).asking(questions if texts else None).dataset
     if not dataset.questions:
         raise ConfigError(f'{dataset.name} has no questions; give some, as in questions=["What does it weigh?"].')
     return {name: one.sharing(dataset) for name, one in pipelines.items()}, None if texts else questions
-
-
-def _is_text(given: Any) -> bool:
-    """Tell whether a question is given and not the id of one, in which no space stands."""
-    return not isinstance(given, str) or len(given.split()) > 1
 
 
 def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple[str, ...], int | None]:
@@ -263,16 +253,13 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
             continue
         seen[identity], used[name] = name, pipeline
         changes = {key: value for key, value in _described(pipeline).items() if before.get(key) != value}
-        variants.append(Variant(name, _label(name, letters(len(variants)), changes), changes, pipeline.config))
+        text, label = variant_label(changes), name  # with its changes, where the name does not say them
+        if name == letters(len(variants)):
+            label = text or BASELINE
+        elif text and name not in _WORDS.findall(text):
+            label = f"{name}: {text}"
+        variants.append(Variant(name, label, changes, pipeline.config))
     return Expansion(tuple(variants), tuple(notices)), used
-
-
-def _label(name: str, letter: str, changes: Mapping[str, Any]) -> str:
-    """Return what a pipeline is called beside its letter: its name, with its changes where it does not name them."""
-    told = variant_label(changes)
-    if name == letter:
-        return told or BASELINE
-    return f"{name}: {told}" if told and name not in _WORDS.findall(told) else name
 
 
 def _described(pipeline: Pipeline) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_lab._kit.machine import room_on_disk
 from rag_lab.experiment.config import Given
-from rag_lab.experiment.designs.design_keys import RACING
+from rag_lab.experiment.designs.combinations import RACING
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import digest, digest_word
+from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
-from rag_lab.experiment.design import Expansion, Variant
+from rag_lab.experiment.design import Expansion, Variant, differences
 from rag_lab.experiment.designs.combinations import SAMPLERS
-from rag_lab.experiment.designs.factors import Changes, Factors
+from rag_lab.experiment.designs.factors import Changes, Factors, first_values, settled, variant_id, variant_label
 from rag_lab.experiment.manifest import run_identities
-from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.race import Round, Rounds, aims, round_plan, standings, staying
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
-from rag_lab.experiment.run.search_variants import SearchVariants
-from rag_lab.experiment.same_pipeline import effective
+from rag_lab.experiment.same_pipeline import effective, run_once
 from rag_lab.experiment.stage_identities import Readers
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.run_manifest import Retryable
@@ -41,7 +40,66 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 STUDY_FILE = "optuna.sqlite"
+STORE_VARIABLE = "RAG_LAB_STORE"
+MOST_REPEATS = 50  # trials in a row that are nothing new: then the sampler has nothing more to propose
 Values = tuple[float, ...]  # of the objectives, in their order
+
+
+@dataclass(frozen=True)
+class SearchVariants:
+    """Makes the variants of a plan's factors; a combination has the same name whenever it is made."""
+
+    plan: Plan
+
+    def settled(self, choice: Changes) -> Changes:
+        """Return a combination as the rules between factors let it be."""
+        given = self.plan.experiment
+        return settled(given.base.flat(), choice, given.factors, given.only_if)
+
+    def variant(self, choice: Changes) -> Variant:
+        """Return the variant of a combination, told apart from the experiment's baseline.
+
+        Its name tells it from all others that can be made, as folders tell names apart.
+
+        Raises:
+            ConfigError: if its values cannot stand together.
+        """
+        with modules_from(self.plan.folder):
+            config = self.plan.experiment.base.override(self.settled(choice))
+        changes = differences(config, self.plan.expansion.baseline.config)
+        if not changes:
+            return self.plan.expansion.baseline
+        factors = self.plan.experiment.factors
+        name = variant_id(changes, among=factors)
+        for key in (key for key in changes if key in factors):
+            ids = {variant_id({key: value}, among=factors).casefold() for value in factors[key]}
+            if len(ids) < len(factors[key]):
+                name = f"{variant_id(changes, among=factors)}-{digest_word(changes)}"
+        return Variant(name, variant_label(changes), changes, config)
+
+    def readers(self) -> Readers:
+        """Return what is read of the pipelines while they are chosen among."""
+        part = round_plan(self.plan, 1, [])
+        return readers_of(part.experiment, part.dataset, part.questions, part.answered)
+
+    def expansion(self, choices: Sequence[Changes]) -> tuple[Expansion, dict[str, Changes]]:
+        """Return the variants of combinations, each pipeline once, and the first combination by each variant's name.
+
+        The first is that with which others are compared. One whose values cannot stand together is left out with a
+        notice.
+        """
+        variants, named, notices = dict[str, Variant](), dict[str, Changes](), list[str]()
+        for choice in choices:
+            try:
+                one = self.variant(choice)
+            except ConfigError as error:
+                notices.append(f"Left out: {variant_label(choice)}: {error}")
+                continue
+            variants.setdefault(one.variant_id, one)
+            named.setdefault(one.variant_id, choice)
+        against = next(iter(variants.values())).config
+        compared = [replace(one, changes=differences(one.config, against)) for one in variants.values()]
+        return run_once(Expansion(tuple(compared), tuple(notices)), self.readers()), named
 
 
 @dataclass(frozen=True)
@@ -128,8 +186,10 @@ def open_trials(
         )
     except (SQLAlchemyError, StorageInternalError) as error:
         where = "the shared database" if store else str(folder / STUDY_FILE)
-        told = str(error.__cause__ or error).splitlines()[0]
-        raise ConfigError(f"The trials in {where} cannot be read: {told}; delete them, or mend the database.") from None
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise ConfigError(
+            f"The trials in {where} cannot be read: {reason}; delete them, or mend the database."
+        ) from None
     varied = {key: values for key, values in factors.items() if len(values) > 1}
     fixed = {key: values[0] for key, values in factors.items() if len(values) == 1}
     return Trials(study, varied, fixed, sampler, seed)
@@ -149,38 +209,55 @@ def _texts(values: Sequence[Any]) -> list[str]:
     return [f"{place} {json.dumps(text)}" for place, text in enumerate(texts)]
 
 
-STORE_VARIABLE = "RAG_LAB_STORE"
-MOST_REPEATS = 50  # trials in a row that are nothing new: then the sampler has nothing more to propose
-
-
-def trial_rounds(checked: Plan, run: RunFolder, options: RunOptions, work: Callable[[Plan, str], RunFolder]) -> Rounds:
-    """Open the study of a search and return its one round; `work` runs what there is of it, without a report.
+def open_study(checked: Plan, run: RunFolder) -> Trials:
+    """Open the trials of a search.
 
     Raises:
-        ConfigError: if the database of the trials cannot be used.
+        ConfigError: if their database cannot be used.
     """
-    return _rounds(checked, run, options, work, _trials(checked, run))
+    given, goals = checked.experiment, aims(checked)
+    alone = replace(checked, expansion=Expansion((checked.expansion.baseline,)))
+    baseline = run_identities(round_plan(alone, 1, []), checkout_file(NOTEBOOK))
+    sampler = given.sampler or SAMPLERS[0]
+    same = digest([baseline, given.factors, given.only_if, sampler, given.seed, [one.name for one in goals]])
+    run.path.mkdir(parents=True, exist_ok=True)
+    store, upward = os.environ.get(STORE_VARIABLE, ""), [one.info.scale.higher_is_better for one in goals]
+    return open_trials(run.path, store, f"{given.name}-{same[:16]}", upward, given.factors, sampler, given.seed)
 
 
-def _rounds(
+def trial_rounds(
     checked: Plan, run: RunFolder, options: RunOptions, work: Callable[[Plan, str], RunFolder], trials: Trials
 ) -> Rounds:
-    goals, wanted, found = aims(checked), checked.experiment.n or 0, SearchVariants(checked)
-    known = _Known(found, found.readers)
-    known.name(found.first)
+    """Yield the one round of a search, of all its trials; `work` runs what there is of it, without a report."""
+    goals, wanted, space = aims(checked), checked.experiment.n or 0, SearchVariants(checked)
+    known = _Known(space, space.readers())
+    known.name(first_values(checked.experiment.factors))
     for choice, values in trials.completed():
         known.values[known.name(choice)] = values
     waiting = [(number, known.name(choice)) for number, choice in trials.open_ones()]
-    while waiting := _filled(waiting, trials, known, _at_a_time(checked, run, options), wanted):
-        part = work(known.plan(checked), known.heading(wanted))
+    while True:
+        at_a_time = options.jobs  # trials are asked for before any of those that run side by side has values
+        if at_a_time == AUTO:
+            at_a_time = side_by_side(checked.variants, checked.experiment.metrics, run).jobs
+        if not (waiting := _filled(waiting, trials, known, at_a_time, wanted)):
+            break
+        part = work(*known.plan(checked, wanted))
         states = part.manifest().get("variants", {}).values()
         if any(state["status"] == "stopped" or Retryable.of(state).total for state in states):  # a later start goes on
             break
-        known.values |= _values(part, goals)
+        scores, means = part.scores(), dict[str, list[float | None]]()  # what failed counts as the worst value
+        for goal in goals:
+            scale = scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
+            for row in ranking(scores, goal.name, scale).to_dict("records"):
+                value = row["mean"] if row["ranked_by"] is None else row["ranked_by"]
+                means.setdefault(str(row["variant_id"]), []).append(value)
+        for name, found in means.items():
+            scored = tuple(value for value in found if value is not None)
+            known.values[name] = scored if len(scored) == len(goals) else None
         for number, name in waiting:
             trials.finish(number, known.values.get(name))
         waiting = []
-    done = yield Round(1, known.plan(checked), known.heading(wanted), partial(standings, n_kept=1))
+    done = yield Round(1, *known.plan(checked, wanted), partial(standings, n_kept=1))
     winner = known.variants[staying(done, run.baseline)[0]]
     return replace(checked, expansion=Expansion((checked.expansion.baseline, winner))), winner.variant_id
 
@@ -204,14 +281,10 @@ class _Known:
         name = self._names.setdefault(digest(effective(one.config, self.readers)), one.variant_id)
         return self.variants.setdefault(name, one).variant_id
 
-    def plan(self, checked: Plan) -> Plan:
-        """Return the sweep of the trials so far."""
-        variants = tuple(self.variants.values())
-        return round_plan(replace(checked, expansion=Expansion(variants)), 1, list(self.variants))
-
-    def heading(self, wanted: int) -> str:
-        """Return what this sweep is called."""
-        return f"Trials, {len(self.variants)} of {wanted}"
+    def plan(self, checked: Plan, wanted: int) -> tuple[Plan, str]:
+        """Return the sweep of the trials so far, and its heading."""
+        found = replace(checked, expansion=Expansion(tuple(self.variants.values())))
+        return round_plan(found, 1, list(self.variants)), f"Trials, {len(self.variants)} of {wanted}"
 
 
 def _filled(
@@ -219,10 +292,8 @@ def _filled(
 ) -> list[tuple[int, str]]:
     """Return the trials that wait, and new ones, so that `n` variants are to be run; none where no more are wanted."""
     found: list[tuple[int, str]] = []
-    repeats = 0
-    asked: Iterable[tuple[int, Changes]] = trials.asked() if len(known.values) < wanted else ()
-    coming = iter(asked)
-    queue = list(waiting)
+    coming = trials.asked() if len(known.values) < wanted else iter(())
+    repeats, queue = 0, list(waiting)
     while True:
         for number, name in queue:
             if not name or name in known.values:
@@ -236,41 +307,3 @@ def _filled(
         if is_full or repeats > MOST_REPEATS or (following := next(coming, None)) is None:
             return found
         queue = [(following[0], known.name(following[1]))]
-
-
-def _at_a_time(checked: Plan, run: RunFolder, options: RunOptions) -> int:
-    """Return how many trials are asked for before any of them has values: those that run side by side."""
-    if options.jobs != AUTO:
-        return options.jobs
-    return side_by_side(checked.variants, checked.experiment.metrics, run).jobs
-
-
-def _trials(checked: Plan, run: RunFolder) -> Trials:
-    given, goals = checked.experiment, aims(checked)
-    alone = replace(checked, expansion=Expansion((checked.expansion.baseline,)))
-    baseline = run_identities(round_plan(alone, 1, []), checkout_file(NOTEBOOK))
-    sampler = given.sampler or SAMPLERS[0]
-    same = digest([baseline, given.factors, given.only_if, sampler, given.seed, [one.name for one in goals]])
-    run.path.mkdir(parents=True, exist_ok=True)
-    return open_trials(
-        run.path,
-        os.environ.get(STORE_VARIABLE, ""),
-        f"{given.name}-{same[:16]}",
-        [one.info.scale.higher_is_better for one in goals],
-        given.factors,
-        sampler,
-        given.seed,
-    )
-
-
-def _values(part: RunFolder, goals: Sequence[ParsedName]) -> dict[str, Values | None]:
-    """Return for each variant its mean in each objective, what failed at the worst value; None without one."""
-    scores = part.scores()
-    found: dict[str, list[float | None]] = {}
-    for goal in goals:
-        scale = scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
-        for row in ranking(scores, goal.name, scale).to_dict("records"):
-            value = row["mean"] if row["ranked_by"] is None else row["ranked_by"]
-            found.setdefault(str(row["variant_id"]), []).append(value)
-    known = {name: [one for one in values if one is not None] for name, values in found.items()}
-    return {name: tuple(values) if len(values) == len(goals) else None for name, values in known.items()}

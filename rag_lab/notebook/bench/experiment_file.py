@@ -18,8 +18,7 @@ from rag_lab._kit.whole_file import whole_file
 from rag_lab.config import PipelineConfig, nested
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import read_experiment
-from rag_lab.experiment.designs.variant_id import variant_id
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError, variant_id
 
 
 def as_yaml(config: PipelineConfig) -> str:

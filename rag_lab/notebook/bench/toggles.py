@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from rag_lab._kit.config_file import parse_yaml
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.designs.variant_id import variant_label
+from rag_lab.experiment.designs.factors import variant_label
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stages.steps import step_named
 

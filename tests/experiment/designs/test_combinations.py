@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import expand
 from rag_lab.experiment.designs.combinations import random_draw
-from rag_lab.experiment.designs.factors import Wanted
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError, Wanted
 
 sizes = st.lists(st.integers(1, 6), min_size=1, max_size=5)
 

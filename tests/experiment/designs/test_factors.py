@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import expand
-from rag_lab.experiment.designs.factors import Wanted
-from rag_lab.experiment.experiment_error import ExperimentError
+from rag_lab.experiment.designs.factors import ExperimentError, Wanted
 
 FACTORS = {
     "query.hyde": ["none", "always", "classified"],

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.design import expand
-from rag_lab.experiment.designs.factors import Wanted
+from rag_lab.experiment.designs.factors import ExperimentError, Wanted
 from rag_lab.experiment.designs.fractional import fractional
-from rag_lab.experiment.experiment_error import ExperimentError
 
 FIVE = {
     "query.hyde": ["none", "always"],
