@@ -12,9 +12,9 @@ import typer
 
 from rag_lab._kit.env_file import read_env_files
 from rag_lab._kit.machine import room_on_disk
-from rag_lab.cli import ask, completion, datasets, doctor, documents, models, modules, new, run_results, shell, store
+from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store
 from rag_lab.cli.stream import guarded
-from rag_lab.cli.sweeps import status, sweep, vary, worker
+from rag_lab.cli.sweeps import sweep, worker
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(
@@ -27,10 +27,13 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.callback()(shell.global_options)
-for _group in (sweep, vary, worker, status, run_results, documents, ask, modules, doctor):
-    for _command in _group.COMMANDS:
-        app.command(_command.__name__.rstrip("_"))(_command)
-app.add_typer(datasets.app, name="datasets")
+for _command in (
+    *(sweep.demo, sweep.plan_, sweep.sweep, sweep.run, sweep.vary, worker.worker),
+    *(run_results.status, run_results.open_, run_results.compare, run_results.report, run_results.export),
+    *(documents.profile, documents.index, ask.ask, modules.modules, models.doctor),
+):
+    app.command(_command.__name__.rstrip("_"))(_command)
+app.add_typer(documents.app, name="datasets")
 app.add_typer(models.judge_app, name="judge")
 app.add_typer(models.app, name="models")
 app.add_typer(new.app, name="new")

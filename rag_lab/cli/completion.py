@@ -12,6 +12,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from rag_lab.errors import RagLabError
+
 TABLES = (
     *("scores", "differences", "order", "effects", "evidence", "gain", "front", "routing", "noise", "coverage"),
     *("costs", "race", "failed", "changes"),
@@ -40,7 +42,6 @@ def runs(incomplete: str) -> list[str]:
 
 def variants(incomplete: str) -> list[tuple[str, str]]:
     """Return the variants of the experiment on the line that begin so, each with what it changes."""
-    from rag_lab.errors import RagLabError
     from rag_lab.experiment.config import read_experiment
     from rag_lab.experiment.design import expand, expand_list
 
@@ -99,20 +100,18 @@ def settings(incomplete: str) -> list[tuple[str, str]]:
 
     offered = []
     for section, of_section in PipelineConfig.model_fields.items():
-        fields = getattr(of_section.annotation, "model_fields", {})
-        for name, field in fields.items():
+        for name, field in getattr(of_section.annotation, "model_fields", {}).items():
             offered += [(f"{section}.{name}={value}", field.description or "") for value in _values(field)]
     return [(setting, what) for setting, what in offered if setting.startswith(incomplete)]
 
 
 def _values(field: Any) -> list[str]:
-    if field.annotation is bool:
-        return ["true", "false"]
     default = field.get_default(call_default_factory=True)
     if isinstance(default, dict):
         return []
     modules = [name for each in field.metadata if hasattr(each, "names") for name in each.names()]
-    return modules or list(map(str, _choices(field.annotation))) or ["null" if default is None else str(default)]
+    choices = ["true", "false"] if field.annotation is bool else list(map(str, _choices(field.annotation)))
+    return modules or choices or ["null" if default is None else str(default)]
 
 
 def _choices(annotation: Any) -> list[Any]:

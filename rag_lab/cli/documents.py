@@ -1,20 +1,20 @@
-"""`rag-lab index` and `profile`: what an index holds of documents, what they are like, and what to set for them."""
+"""`rag-lab index`, `profile` and `datasets`: documents, what they are like, and the questions about them."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rag_lab.cli import completion
 from rag_lab.cli.shared_options import Settings, open_pipeline, parse_settings
 from rag_lab.cli.shell import next_steps
-
-if TYPE_CHECKING:
-    from rag_lab.corpus.files.tracking import IndexedFile
+from rag_lab.errors import ConfigError
+from rag_lab.redaction import visible_json
 
 _NAMED_CHANGES = 20
 
@@ -46,14 +46,25 @@ def index(
       rag-lab index path/to/my_dataset --list
       rag-lab index path/to/my_dataset --remove reports/draft.docx
     """
-    with _removing(dataset, remove):
+    from rag_lab.corpus.files.folder import list_files
+    from rag_lab.corpus.files.walk import removing
+    from rag_lab.data.dataset import corpus_folder, find_dataset
+
+    guard: AbstractContextManager[None] = nullcontext()
+    if remove:
+        corpus_dir = corpus_folder(find_dataset(dataset))
+        guard = removing(corpus_dir, remove, list_files(corpus_dir, None).files)
+    with guard:
         found = open_pipeline(dataset, settings).index
     for name in ("added", "changed", "removed"):
         if sources := getattr(found.changes, name):
             more = ", ..." * (len(sources) > _NAMED_CHANGES)
             typer.echo(f"{name} {len(sources)}: {', '.join(sources[:_NAMED_CHANGES])}{more}")
     for file in found.files if list_ else ():
-        typer.echo(_line(file))
+        whose = [f"namespace {file.attributes.namespace}"] if file.attributes.namespace else []
+        whose += [f"seen by {', '.join(file.attributes.permissions)}"] if file.attributes.permissions else []
+        counts = f"{file.n_documents:>5} documents {file.n_parents:>6} parents {file.n_children:>6} children"
+        typer.echo("  ".join([file.sha256[:12], counts, file.source, *whose]))
     language = f" in {found.language}" if found.language else ""
     typer.echo(
         f"{dataset}: {found.n_files} files, {found.n_documents} pages and unpaged files, {found.n_parents} parents, "
@@ -63,24 +74,6 @@ def index(
         typer.echo(f"  {problem}", err=True)
     same = "".join(f" --set {shlex.quote(setting)}" for setting in settings or ())
     next_steps(f'rag-lab ask "..." --dataset {shlex.quote(dataset)}{same}   asks these documents')
-
-
-def _removing(dataset: str, names: list[str] | None) -> AbstractContextManager[None]:
-    from rag_lab.corpus.files.folder import list_files
-    from rag_lab.corpus.files.walk import removing
-    from rag_lab.data.dataset import corpus_folder, find_dataset
-
-    if not names:
-        return nullcontext()
-    corpus_dir = corpus_folder(find_dataset(dataset))
-    return removing(corpus_dir, names, list_files(corpus_dir, None).files)
-
-
-def _line(file: IndexedFile) -> str:
-    whose = [f"namespace {file.attributes.namespace}"] if file.attributes.namespace else []
-    whose += [f"seen by {', '.join(file.attributes.permissions)}"] if file.attributes.permissions else []
-    counts = f"{file.n_documents:>5} documents {file.n_parents:>6} parents {file.n_children:>6} children"
-    return "  ".join([file.sha256[:12], counts, file.source, *whose])
 
 
 def profile(
@@ -101,22 +94,15 @@ def profile(
       rag-lab profile ~/Documents/manuals --html profile.html
       rag-lab profile plant_docs --set corpus.chunk_size=400
     """
-    import shlex
-
     from rag_lab.config import PipelineConfig
     from rag_lab.corpus_profile.corpus_profile import profile as of_corpus
     from rag_lab.data.dataset import is_dataset
-    from rag_lab.errors import ConfigError
     from rag_lab.notebook.views.data_view import profile_page
 
     found = of_corpus(dataset, PipelineConfig().override(parse_settings(settings or [])))
     typer.echo(str(found))
     if html:
-        try:
-            html.write_text(profile_page(found), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"Cannot write {html}: {error.strerror}; choose another place.") from None
-        typer.echo(f"Written: {html}")
+        _write(html, profile_page(found))
     where = shlex.quote(found.folder)
     if not is_dataset(Path(found.folder)):
         next_steps(f"rag-lab new mine {where}   a folder to experiment in, with these settings")
@@ -125,4 +111,110 @@ def profile(
         next_steps(f"rag-lab vary {factors} --dataset {where}   what only a comparison can tell")
 
 
-COMMANDS = (profile, index)
+app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def list_() -> None:
+    """List the datasets that are found by name."""
+    from rag_lab.data.dataset import list_datasets
+
+    found = list_datasets()
+    for name, path in found:
+        typer.echo(f"{name}  {path}")
+    if not found:
+        typer.echo("None below ./datasets or $RAG_LAB_DATASETS; `rag-lab datasets import --help` says how to make one.")
+
+
+@app.command()
+def check(
+    dataset: Annotated[
+        str, typer.Argument(help="A name, or any folder of documents.", autocompletion=completion.datasets)
+    ],
+    json_path: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the counts as JSON.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write them as an HTML page.")] = None,
+) -> None:
+    """Count what a dataset holds, and name what is wrong and what is missing.
+
+    \b
+    Examples:
+      rag-lab datasets check plant_docs
+      rag-lab datasets check ~/Documents/manuals
+      rag-lab datasets check plant_docs --json check.json --page check.html
+    """
+    from rag_lab.data.check import check as count
+    from rag_lab.data.dataset import Dataset
+    from rag_lab.report.page.report_page import dataset_page
+
+    counted = count(Dataset.load(dataset, labelled=False))
+    typer.echo(str(counted))
+    if json_path:
+        _write(json_path, visible_json(json.dumps(counted.to_dict(), ensure_ascii=False, indent=1)))
+    if page:
+        _write(page, dataset_page(counted))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"Cannot write {path}: {error.strerror}; choose another place.") from None
+    typer.echo(f"Written: {path}")
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="A BEIR folder, a SQuAD JSON file, or a CSV, JSONL or Parquet table.")],
+    target: Annotated[Path, typer.Argument(help="The dataset's new folder, such as datasets/my_data.")],
+    format: Annotated[str | None, typer.Option(help="beir, squad or table; guessed where left out.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the dataset that is there.")] = False,
+    split: Annotated[str | None, typer.Option(help="Which judgements of a BEIR folder: test, dev or train.")] = None,
+    language: Annotated[
+        str, typer.Option(help="Of the texts: en, German, ...; BM25 and TF-IDF then take words to their stems.")
+    ] = "",
+) -> None:
+    """Make a dataset from another format.
+
+    \b
+    Examples:
+      rag-lab datasets import squad.json datasets/my_squad
+      rag-lab datasets import scifact/ datasets/scifact --split test --language en
+      rag-lab datasets import testset.csv datasets/testset
+
+    A table has RAGAs' columns: user_input, reference, reference_contexts.
+    """
+    from rag_lab.data.evidence import grades_text
+    from rag_lab.data.formats.registry import import_dataset
+
+    options = {"split": split} if split else {}
+    dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
+    typer.echo(f"{dataset.name}: {len(dataset.questions)} questions in {target}, {len(problems)} problems")
+    if grades := grades_text(dataset.questions):
+        typer.echo(f"  items of {grades}")
+    for problem in problems:
+        typer.echo(f"  {problem}", err=True)
+    next_steps(
+        f"rag-lab datasets check {shlex.quote(str(target))}   names what is missing",
+        f"rag-lab run --dataset {shlex.quote(str(target))} --questions 40   scores the default pipeline on it",
+    )
+
+
+@app.command()
+def export(
+    dataset: Annotated[str, typer.Argument(help="A name or a path.", autocompletion=completion.datasets)],
+    target: Annotated[Path, typer.Argument(help="The new folder.")],
+    format: Annotated[str, typer.Option(help="beir.")] = "beir",
+) -> None:
+    """Write a dataset as a BEIR folder.
+
+    \b
+    Example:
+      rag-lab datasets export plant_docs plant_beir
+    """
+    from rag_lab.data.dataset import Dataset
+    from rag_lab.data.formats.registry import export_dataset
+
+    problems = export_dataset(Dataset.load(dataset), format, target)
+    typer.echo(f"{target}: written{', without what follows:' if problems else ''}")
+    for problem in problems:
+        typer.echo(f"  {problem}", err=True)

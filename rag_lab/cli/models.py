@@ -1,15 +1,25 @@
-"""`rag-lab models`: which models this machine has, what they are, getting more, and trying them; `rag-lab judge`."""
+"""`rag-lab models`, `judge` and `doctor`: what this machine has, how to get more, and whether a model can be used."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_lab._kit.env_file import env_files_read
+from rag_lab._kit.home import home
+from rag_lab._kit.machine import NO_METER, bytes_on_disk, meters
+from rag_lab._kit.wording import text_table
 from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET
+from rag_lab.errors import ModelError
+from rag_lab.redaction import one_line, shown
 
 if TYPE_CHECKING:
     from rag_lab.models.protocols import ChatRequest
@@ -52,7 +62,6 @@ def check_judge(
       rag-lab judge check openai:gpt-4.1-mini --dataset path/to/my_dataset --questions 40
       rag-lab judge check llamacpp:smollm2 --metric ragas.faithfulness
     """
-    from rag_lab._kit.home import home
     from rag_lab.data.dataset import Dataset
     from rag_lab.evaluation import judge_trial
     from rag_lab.models.config import ModelsConfig
@@ -107,12 +116,16 @@ def list_(
       rag-lab models list
       rag-lab models list --ollama http://gpu-box:11434
     """
-    from rag_lab._kit.wording import text_table
-    from rag_lab.errors import ModelError
-    from rag_lab.models.remote.ollama_server import OllamaServer
-    from rag_lab.redaction import shown
+    from huggingface_hub import CacheNotFound, scan_cache_dir
 
-    rows, note = [*_packaged(), *_of_the_hub()], ""
+    from rag_lab.models.remote.ollama_server import OllamaServer
+
+    rows, note = list(_packaged()), ""
+    with suppress(CacheNotFound):
+        for repository in sorted(scan_cache_dir().repos, key=lambda repository: repository.repo_id):
+            if repository.repo_type == "model":
+                about = "of the model hub, for the provider that loads it"
+                rows.append((repository.repo_id, repository.size_on_disk, about))
     try:
         found = OllamaServer(server).models()
         rows += [
@@ -128,8 +141,6 @@ def list_(
 
 
 def _packaged() -> Iterator[tuple[str, int, str]]:
-    from rag_lab._kit.machine import bytes_on_disk
-    from rag_lab.errors import ModelError
     from rag_lab.models.providers import MODEL_KINDS, providers_of
     from rag_lab.models.weights import packaged
 
@@ -147,18 +158,6 @@ def _packaged() -> Iterator[tuple[str, int, str]]:
         yield f"{those[0]}:{name}", bytes_on_disk(path), f"packaged{also}"
 
 
-def _of_the_hub() -> Iterator[tuple[str, int, str]]:
-    from huggingface_hub import CacheNotFound, scan_cache_dir
-
-    try:
-        cached = scan_cache_dir()
-    except CacheNotFound:
-        return
-    for repository in sorted(cached.repos, key=lambda repository: repository.repo_id):
-        if repository.repo_type == "model":
-            yield repository.repo_id, repository.size_on_disk, "of the model hub, for the provider that loads it"
-
-
 @app.command()
 def pull(
     model: Annotated[str, typer.Argument(help="ollama:NAME, with its tag and, elsewhere, ?base_url=ADDRESS.")],
@@ -172,10 +171,8 @@ def pull(
     """
     from tqdm import tqdm
 
-    from rag_lab.errors import ModelError
     from rag_lab.models.providers import EMBEDDERS, ModelSpec, split_name
     from rag_lab.models.remote.ollama_server import OllamaServer
-    from rag_lab.redaction import one_line
 
     if split_name(model, EMBEDDERS)[0] != "ollama":
         raise ModelError(
@@ -240,10 +237,8 @@ def check(
       rag-lab models check transformers:smollm2
       rag-lab models check "transformers:qwen3-8b?4bit=true&batch_size=4" --replies 50
     """
-    from rag_lab.errors import ModelError
     from rag_lab.models.local.generation import check_batch
     from rag_lab.models.shared import chat_model
-    from rag_lab.redaction import shown
 
     found = chat_model(model)
     size = int(getattr(found, "batch_size", 1))
@@ -261,3 +256,49 @@ def check(
         typer.echo(f"request {position + 1}")
         typer.echo(f"  alone     {shown(checked.alone[position].text)}")
         typer.echo(f"  in batch  {shown(checked.together[position].text)}")
+
+
+def doctor() -> None:
+    """Say what works on this machine.
+
+    Packages, models, keys (set or not set, never what they are), which of them a file .env gave, GPU, disk, and which
+    presets can run.
+    """
+    import torch
+
+    from rag_lab.data.dataset import list_datasets
+    from rag_lab.experiment.manifest import package_versions
+    from rag_lab.experiment.model_checks import shipped_presets
+    from rag_lab.models.providers import MODEL_KINDS, providers_of
+    from rag_lab.models.requirements import missing_package
+    from rag_lab.models.shared import provider_problem
+    from rag_lab.stores.config import STORE_NAMES, STORES
+
+    typer.echo(f"Python     {sys.version.split()[0]} at {sys.executable}")
+    typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in package_versions().items()))
+    typer.echo("Models")
+    providers = [(kind.name, name, each) for kind in MODEL_KINDS for name, each in providers_of(kind).items()]
+    for kind_name, name, provider in providers:
+        typer.echo(f"  {f'{name} ({kind_name})':<44} {provider_problem(name, provider) or 'ready'}")
+    typer.echo("Stores")
+    for store in STORE_NAMES:
+        typer.echo(f"  {store:<44} {missing_package(STORES[store].module, 'rag_lab[stores]') or 'ready'}")
+    typer.echo("Keys")
+    for name in sorted({name for _, _, provider in providers for name in provider.env}):
+        typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
+    for path, names in env_files_read().items():
+        typer.echo(f"  from {path}: {', '.join(names.taken) or 'nothing that the environment does not name itself'}")
+        if names.refused:
+            typer.echo(f"  never from a file .env: {', '.join(names.refused)}")
+    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    gpu = ", ".join(gpus) if torch.cuda.is_available() else "none that torch sees; models run on the CPU"
+    typer.echo(f"GPU        {gpu}")
+    typer.echo("Energy     " + (", ".join(meter.device for meter in meters()) or NO_METER))
+    typer.echo(f"Home       {home()} ({bytes_on_disk(home()) // 10**6} MB)")
+    typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
+    typer.echo("Datasets   " + (", ".join(name for name, _ in list_datasets()) or "none"))
+    typer.echo("Presets    of experiments, as this machine is")
+    for preset in shipped_presets():
+        for number, lack in enumerate(preset.lacks or ("ready",)):
+            typer.echo(f"  {'' if number else preset.name:<44} {lack}")
+    typer.echo("Modules    rag-lab modules lists what each part of a pipeline can be")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_lab.cli.new import class_of, named_by
 from rag_lab.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
@@ -47,9 +48,20 @@ def modules(
     if kind and kind not in kinds:
         raise ConfigError(unknown_name("kind of module", kind, kinds))
     width = min(shutil.get_terminal_size().columns, _WIDEST)
-    lines = _detail(kinds[kind]) if kind else _overview(MODULE_KINDS)
-    for name, text in lines:
-        typer.echo(_line(name, text, width))
+    # A summary stands beside its name, or below one that is too long, in lines that begin in one column.
+    for name, text in _detail(kinds[kind]) if kind else _overview(MODULE_KINDS):
+        first = f"{name:<{_SUMMARY_AT}}"
+        indent = " " * _SUMMARY_AT
+        below = len(name) >= _SUMMARY_AT and text
+        lines = textwrap.wrap(
+            text,
+            width,
+            initial_indent=indent if below else first,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        typer.echo("\n".join([name, *lines] if below else lines or [first.rstrip()]))
 
 
 def _overview(kinds: tuple[ModuleKind, ...]) -> Iterator[_Row]:
@@ -81,7 +93,20 @@ def _detail(each: ModuleKind) -> Iterator[_Row]:
     yield from _inside(found)
     yield "", ""
     yield "your own", ""
-    yield from _inside(_custom(each))
+    file = f"my_{each.word}"
+    module = f"{file}:{class_of(file)}"
+    line = named_by(each.word, file)
+    section, _, field = each.keys.partition(".")
+    rows = [
+        ("in a file", f"{module}, of {file}.py beside the experiment"),
+        ("with parameters", f"{module}?parameter=value"),
+        ("in an experiment", line or f"base: {{{section}: {{{field}: {module}}}}}"),
+    ]
+    if each.langchain:
+        rows.append(("LangChain's", f"langchain:module:factory, which returns its {each.langchain}"))
+    if line:
+        rows.append(("to begin one", f"rag-lab new module {each.word} {file}"))
+    yield from _inside(rows)
 
 
 def _built_in(each: ModuleKind) -> list[_Row]:
@@ -119,43 +144,6 @@ def _installed(each: ModuleKind) -> list[_Row]:
     return rows
 
 
-def _custom(each: ModuleKind) -> list[_Row]:
-    from rag_lab.cli.new import class_of, named_by
-
-    file = f"my_{each.word}"
-    module = f"{file}:{class_of(file)}"
-    line = named_by(each.word, file)
-    section, _, field = each.keys.partition(".")
-    rows = [
-        ("in a file", f"{module}, of {file}.py beside the experiment"),
-        ("with parameters", f"{module}?parameter=value"),
-        ("in an experiment", line or f"base: {{{section}: {{{field}: {module}}}}}"),
-    ]
-    if each.langchain:
-        rows.append(("LangChain's", f"langchain:module:factory, which returns its {each.langchain}"))
-    if line:
-        rows.append(("to begin one", f"rag-lab new module {each.word} {file}"))
-    return rows
-
-
 def _inside(rows: list[_Row]) -> Iterator[_Row]:
     for name, text in rows:
         yield (name if name.startswith(_UNUSABLE) else " " * _INDENT + name), text
-
-
-def _line(name: str, text: str, width: int) -> str:
-    """Return `text` beside `name`, or below where the name is too long, in lines that begin in one column."""
-    first = f"{name:<{_SUMMARY_AT}}"
-    below = len(name) >= _SUMMARY_AT and text
-    wrapped = textwrap.fill(
-        text,
-        width,
-        initial_indent=" " * _SUMMARY_AT if below else first,
-        subsequent_indent=" " * _SUMMARY_AT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return (f"{name}\n{wrapped}" if below else wrapped or first).rstrip()
-
-
-COMMANDS = (modules,)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_lab._kit.home import home
+from rag_lab._kit.wording import some_of, text_table
 from rag_lab.errors import ConfigError
+from rag_lab.redaction import shown
 
 if TYPE_CHECKING:
     from rag_lab.memory.care import Holding
@@ -22,11 +25,6 @@ _MB = 1_000_000
 _NAMED = 20  # damaged entries
 
 
-@app.callback()
-def _group() -> None:
-    """Look after what is remembered: results of stages, scores, vectors, what was read from files."""
-
-
 @app.command()
 def stats() -> None:
     """Print what is remembered: entries, bytes and age, by kind and by the run that made it.
@@ -34,8 +32,14 @@ def stats() -> None:
     RAG_LAB_STORE names the database that is meant; without it, it is the files of the home folder.
     """
     from rag_lab.memory.care import holdings
+    from rag_lab.memory.open_store import store_address
 
-    typer.echo(f"Store: {_place()}")
+    place = str(home())
+    if address := store_address():
+        from rag_lab.memory.postgres import place_of
+
+        place = place_of(address)
+    typer.echo(f"Store: {place}")
     _echo(holdings())
 
 
@@ -48,7 +52,6 @@ def verify(
     They are never used in any case: whoever asks for one computes it again.
     """
     from rag_lab.memory import care
-    from rag_lab.redaction import shown
 
     checked = care.verify(drop=drop)
     for memory, key in checked.damaged[:_NAMED]:
@@ -111,7 +114,6 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A file that `rag-lab store export` wrote.")],
 ) -> None:
     """Add what a file holds; what is remembered already stays as it is. Damaged lines are refused one by one."""
-    from rag_lab._kit.wording import some_of
     from rag_lab.memory.transfer import import_store
 
     taken = import_store(file)
@@ -122,22 +124,7 @@ def import_(
         raise typer.Exit(1)
 
 
-def _place() -> str:
-    from rag_lab._kit.home import home
-    from rag_lab.memory.open_store import store_address
-
-    address = store_address()
-    if not address:
-        return str(home())
-    from rag_lab.memory.postgres import place_of
-
-    return place_of(address)
-
-
 def _echo(holdings: Sequence[Holding]) -> None:
-    from rag_lab._kit.wording import text_table
-    from rag_lab.redaction import shown
-
     rows = [
         (
             one.memory, shown(one.run) or "by hand", one.entries, f"{one.n_bytes / _MB:,.1f}", _day(one.oldest_s),

@@ -1,46 +1,44 @@
-"""A plan is run, or only shown: what is printed before, while and after."""
+"""A plan is run, or only shown: what is printed before, while and after.
+
+Loads the whole of `experiment`, so commands import it when they run.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run
-from rag_lab.errors import RagLabError
-
-if TYPE_CHECKING:
-    from rag_lab.experiment.plan import Plan
-    from rag_lab.experiment.run.run_options import RunOptions
-    from rag_lab.runs.run_folder import RunFolder
+from rag_lab.comparison.findings.search_sentences import race_sentences
+from rag_lab.experiment.forecast import describe
+from rag_lab.experiment.forecast.cost_estimate import estimate, minutes_ahead
+from rag_lab.experiment.forecast.cost_text import spent_text
+from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
+from rag_lab.experiment.forecast.power_text import power_text
+from rag_lab.experiment.forecast.spending import spending_rows
+from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.run import sweep
+from rag_lab.experiment.run.outputs import failures
+from rag_lab.experiment.run.run_options import RunOptions
+from rag_lab.models.card.small_model import small_model_note
+from rag_lab.runs.omissions import asked_sentence
+from rag_lab.runs.race_record import cost_of, read_race
+from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models, retry_sentence
 
 LONG_MINUTES = 2
-
-
-def kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[None]:
-    """Prepare kernels from now on, unless the run folder looks finished; without any the block works as well."""
-    from rag_lab._kit.config_file import read_yaml
-    from rag_lab.experiment.executors.local import prepared
-    from rag_lab.experiment.run import MADE_FILE
-
-    folder = out
-    if folder is None:
-        with suppress(RagLabError, OSError, LookupError, TypeError):  # a wrong file is an error of its plan
-            folder = Path("results") / str(read_yaml(experiment)["name"])
-    return nullcontext() if folder is None or (folder / MADE_FILE).is_file() else prepared()
 
 
 def confirm_long(checked: Plan, yes: bool) -> None:
     """Ask before a plan is run that takes long; nothing is asked with `yes`, nor where nobody sits at a terminal."""
     if yes or not _is_terminal():
         return
-    from rag_lab.experiment.forecast.cost_estimate import estimate, minutes_ahead
-
     minutes, assumed = minutes_ahead(estimate(checked))
     if minutes <= LONG_MINUTES:
         return
@@ -58,20 +56,13 @@ def start(
     checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, scores: bool = False, *, yes: bool = False
 ) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
-    from rag_lab.experiment.run.outputs import failures
-
     if dry_run:
-        from rag_lab.experiment.forecast.describe import describe
-        from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
-        from rag_lab.experiment.forecast.power_text import power_text
-        from rag_lab.experiment.run.sweep import post_hoc_margins, to_try_again
-        from rag_lab.runs.run_manifest import retry_sentence
-
-        typer.echo(describe(checked))
+        typer.echo(describe.describe(checked))
         if shown := power_text(power_forecast(checked, runs_of(checked, out=out))):
             typer.echo(f"\n{shown}")
-        for sentence in filter(None, (post_hoc_margins(checked, out), retry_sentence(to_try_again(checked, out)))):
-            typer.echo(f"\n{sentence}")
+        for sentence in (sweep.post_hoc_margins(checked, out), retry_sentence(sweep.to_try_again(checked, out))):
+            if sentence:
+                typer.echo(f"\n{sentence}")
         next_steps(f"{command_line(without='--dry-run')}   runs it")
     elif failures(run_with_status(checked, out, options, scores, yes=yes)):
         raise typer.Exit(1)
@@ -81,26 +72,14 @@ def run_with_status(
     checked: Plan, out: Path | None, options: RunOptions, scores: bool = False, *, yes: bool = False
 ) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
-    from rag_lab.comparison.findings.search_sentences import race_sentences
-    from rag_lab.experiment.forecast.cost_text import spent_text
-    from rag_lab.experiment.forecast.describe import counted_truncations, cut_off_sentences, not_applicable_sentences
-    from rag_lab.experiment.forecast.spending import spending_rows
-    from rag_lab.experiment.run.outputs import failures
-    from rag_lab.experiment.run.sweep import run_plan
-    from rag_lab.models.card.small_model import small_model_note
-    from rag_lab.report.text.compare_text import compare_screen
-    from rag_lab.runs.omissions import asked_sentence
-    from rag_lab.runs.race_record import cost_of, read_race
-    from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models
-
     left_out = [asked_sentence(len(checked.questions), checked.left_out)] if checked.left_out else []
-    known = (*cut_off_sentences(checked), *not_applicable_sentences(checked), *counted_truncations(checked))
-    for notice in (*left_out, *checked.expansion.notices, *known):
+    limits = (*describe.cut_off_sentences(checked), *describe.not_applicable_sentences(checked))
+    for notice in (*left_out, *checked.expansion.notices, *limits, *describe.counted_truncations(checked)):
         typer.echo(notice, err=True)
     confirm_long(checked, yes)
     try:
         with _stopped_in_order():
-            run = run_plan(checked, out, options)
+            run = sweep.run_plan(checked, out, options)
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Start it again and it goes on where it was: {command_line()}", err=True)
         raise typer.Exit(130) from None
@@ -115,6 +94,8 @@ def run_with_status(
     if (race := read_race(run.path)) and not race.stopped:
         typer.echo("\n".join(race_sentences(race, cost_of(run))) + "\n")
     if scores:
+        from rag_lab.report.text.compare_text import compare_screen
+
         typer.echo(compare_screen(run.path))
     for name in ("report.html", "report.md"):
         if (run.path / name).is_file():

@@ -1,43 +1,25 @@
-"""`rag-lab demo`, `plan`, `sweep`: whole experiments."""
+"""`rag-lab demo`, `sweep`, `plan`, `run` and `vary`: experiments of a file, and of a command line."""
 
 from __future__ import annotations
 
 import shlex
-from contextlib import nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from rag_lab.cli import completion
-from rag_lab.cli.shared_options import (
-    CellMinutes,
-    Check,
-    Cold,
-    DryRun,
-    Executor,
-    ExperimentFile,
-    Jobs,
-    KeepGoing,
-    Out,
-    RetryFailed,
-    Settings,
-    Slurm,
-    Yes,
-    parse_settings,
-    parse_slurm,
-)
-from rag_lab.cli.shell import next_steps
-from rag_lab.cli.sweeps.execute import kernels_ahead, run_with_status, start
-from rag_lab.errors import RagLabError
-
-if TYPE_CHECKING:
-    pass
+from rag_lab.cli import completion, shell
+from rag_lab.cli import shared_options as shared
+from rag_lab.cli.ask import DEFAULT_DATASET
+from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.redaction import redact_value
 
 DEMO = "experiments/decisive.yaml"
 
 
-def demo(out: Out = None, jobs: Jobs = "auto", yes: Yes = False) -> None:
+def demo(out: shared.Out = None, jobs: shared.Jobs = "auto", yes: shared.Yes = False) -> None:
     """Run the demo: five changes to a pipeline, one at a time.
 
     On packaged data and models it needs no key, no network and no GPU, takes some minutes, and ends with a report to
@@ -52,29 +34,30 @@ def demo(out: Out = None, jobs: Jobs = "auto", yes: Yes = False) -> None:
             "The demo's documents and questions are not part of the installed package: run it in a checkout, "
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
-    with kernels_ahead(experiment, out):
+    with _kernels_ahead(experiment, out):
+        from rag_lab.cli.sweeps import execute
         from rag_lab.experiment.plan import plan
         from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 
-        run = run_with_status(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
+        run = execute.run_with_status(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
 
 
 def sweep(
-    experiment: ExperimentFile,
-    out: Out = None,
-    jobs: Jobs = "auto",
-    executor: Executor = "local",
-    slurm: Slurm = None,
-    cold: Cold = False,
-    cell_minutes: CellMinutes = 24 * 60,
-    check: Check = None,
-    keep_going: KeepGoing = False,
-    retry_failed: RetryFailed = False,
-    dry_run: DryRun = False,
-    settings: Settings = None,
+    experiment: shared.ExperimentFile,
+    out: shared.Out = None,
+    jobs: shared.Jobs = "auto",
+    executor: shared.Executor = "local",
+    slurm: shared.Slurm = None,
+    cold: shared.Cold = False,
+    cell_minutes: shared.CellMinutes = 24 * 60,
+    check: shared.Check = None,
+    keep_going: shared.KeepGoing = False,
+    retry_failed: shared.RetryFailed = False,
+    dry_run: shared.DryRun = False,
+    settings: shared.Settings = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,7 +66,7 @@ def sweep(
             autocompletion=completion.variants,
         ),
     ] = None,
-    yes: Yes = False,
+    yes: shared.Yes = False,
 ) -> None:
     """Run every variant of an experiment, write one report.
 
@@ -116,28 +99,40 @@ def sweep(
       limits: {questions: 60, answers: 20}
     """
     wants_kernels = executor == "local" and not cold and not dry_run
-    with kernels_ahead(experiment, out) if wants_kernels else nullcontext():
+    with _kernels_ahead(experiment, out) if wants_kernels else nullcontext():
+        from rag_lab.cli.sweeps import execute
         from rag_lab.experiment.plan import plan
         from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 
-        n_jobs = as_jobs(jobs, least=0 if executor == "workers" else 1)
         options = RunOptions(
-            n_jobs,
+            as_jobs(jobs, least=0 if executor == "workers" else 1),
             executor,
             cold,
             cell_minutes,
-            slurm=parse_slurm(slurm or []),
+            slurm=shared.parse_slurm(slurm or []),
             check=check,
             keep_going=keep_going,
             retry_failed=retry_failed,
         )
-        start(
-            plan(experiment, settings=parse_settings(settings or []), only=only or []), out, options, dry_run, yes=yes
-        )
+        planned = plan(experiment, settings=shared.parse_settings(settings or []), only=only or [])
+        execute.start(planned, out, options, dry_run, yes=yes)
+
+
+def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[None]:
+    """Prepare kernels from now on, unless the run folder looks finished; without any the block works as well."""
+    from rag_lab._kit.config_file import read_yaml
+    from rag_lab.experiment.executors.local import prepared
+    from rag_lab.experiment.run import MADE_FILE
+
+    folder = out
+    if folder is None:
+        with suppress(RagLabError, OSError, LookupError, TypeError):  # a wrong file is an error of its plan
+            folder = Path("results") / str(read_yaml(experiment)["name"])
+    return nullcontext() if folder is None or (folder / MADE_FILE).is_file() else prepared()
 
 
 def plan_(
-    experiment: ExperimentFile,
+    experiment: shared.ExperimentFile,
     runs: Annotated[
         list[Path] | None,
         typer.Option(
@@ -151,12 +146,12 @@ def plan_(
         int | None,
         typer.Option(help="First run the experiment on so many questions, into results/<its name>-pilot."),
     ] = None,
-    jobs: Jobs = "auto",
+    jobs: shared.Jobs = "auto",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="With --pilot: show what the pilot would run and what it would cost; stop."),
     ] = False,
-    yes: Yes = False,
+    yes: shared.Yes = False,
 ) -> None:
     """Say how many questions an experiment needs, before it is run.
 
@@ -178,6 +173,7 @@ def plan_(
     A margin, in the experiment file, is the largest mean loss that you would accept:
       margin: {retrieval.ndcg@5: 0.05}
     """
+    from rag_lab.cli.sweeps import execute
     from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
     from rag_lab.experiment.forecast.power_text import power_text
     from rag_lab.experiment.plan import plan
@@ -193,12 +189,182 @@ def plan_(
     if pilot is not None:
         small = plan(pilot_of_experiment(checked.experiment, pilot), folder=checked.folder)
         if dry_run:
-            start(small, None, RunOptions(as_jobs(jobs)), dry_run)
+            execute.start(small, None, RunOptions(as_jobs(jobs)), dry_run)
             return
-        run_with_status(small, None, RunOptions(as_jobs(jobs)), yes=yes)
+        execute.run_with_status(small, None, RunOptions(as_jobs(jobs)), yes=yes)
     needed = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(needed or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
-    next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
+    shell.next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
 
 
-COMMANDS = (demo, plan_, sweep)
+Labelled = Annotated[
+    str, typer.Option(help="Whose questions are asked: a name, or a path.", autocompletion=completion.datasets)
+]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRESET",
+        help="The pipeline to begin with: a preset or a YAML file; the data set's pipeline.yaml or the defaults where "
+        "left out.",
+        autocompletion=completion.presets,
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[,NAME]",
+        help="The first decides; repeatable. retrieval.ndcg@10, retrieval.evidence_recall@5 and cost.seconds where "
+        "left out.",
+        autocompletion=completion.metrics,
+    ),
+]
+Judge = Annotated[
+    str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that judges, where a metric needs one.")
+]
+Questions = Annotated[int | None, typer.Option(min=1, help="Ask a stratified sample of so many.")]
+Answers = Annotated[int | None, typer.Option(min=0, help="Answer so many of those asked; all where left out.")]
+_NO_ANSWERS = (
+    "No answers are generated (answer.name=none), since no metric reads them; name one that does, as answer.abstention."
+)
+
+
+def run(
+    dataset: Labelled = DEFAULT_DATASET,
+    base: Base = None,
+    settings: shared.Settings = None,
+    metrics: Metrics = None,
+    questions: Questions = None,
+    answers: Answers = None,
+    judge: Judge = None,
+    out: shared.Out = None,
+    dry_run: shared.DryRun = False,
+    yes: shared.Yes = False,
+) -> None:
+    """Run one pipeline on a data set, print its scores.
+
+    What earlier runs and sweeps computed is not computed again. Where no metric reads answers, none are generated.
+
+    \b
+    Examples:
+      rag-lab run --questions 40
+      rag-lab run --base laptop --set rerank.name=query_likelihood --dry-run
+      rag-lab run --dataset path/to/my_dataset --metrics retrieval.ndcg@10,answer.abstention --answers 5
+    """
+    from rag_lab.cli.sweeps import execute
+    from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.run.run_options import RunOptions
+    from rag_lab.experiment.without_file import Asked, run_name
+
+    changes, names = shared.parse_settings(settings or []), _metrics(metrics, dataset)
+    asked = Asked(dataset, base, changes, metrics=names, questions=questions, answers=answers, judge=judge)
+    experiment = asked.experiment()
+    checked = plan({"name": run_name(asked.name, experiment), **experiment})
+    if asked.leaves_out_answers:
+        typer.echo(_NO_ANSWERS, err=True)
+    execute.start(checked, out, RunOptions(), dry_run, scores=True, yes=yes)
+
+
+def vary(
+    factors: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY=VALUE,VALUE...",
+            help="A setting and its values; the first of each is the baseline's.",
+            autocompletion=completion.factors,
+        ),
+    ],
+    dataset: Labelled = DEFAULT_DATASET,
+    base: Base = None,
+    settings: shared.Settings = None,
+    metrics: Metrics = None,
+    questions: Questions = None,
+    answers: Answers = None,
+    judge: Judge = None,
+    design: Annotated[
+        str,
+        typer.Option(
+            help="one_factor: the baseline left in one setting at a time. grid: all combinations. "
+            "fractional: a balanced part of these. random: -n of these. racing: all, of which rounds of questions "
+            "drop who is worse. staged: stage by stage, the best is carried on. optuna: -n trials, each chosen by "
+            "those before it.",
+            autocompletion=completion.designs,
+        ),
+    ] = "one_factor",
+    n: Annotated[
+        int | None,
+        typer.Option("-n", min=2, help="So many variants by random or optuna; at most so many by fractional."),
+    ] = None,
+    out: shared.Out = None,
+    jobs: shared.Jobs = "auto",
+    dry_run: shared.DryRun = False,
+    yes: shared.Yes = False,
+) -> None:
+    """Run a sweep without a file, which it writes.
+
+    The file is an experiment to keep, change and sweep again; it is written into experiments/, if there is such a
+    folder here, else beside you, and nothing that is there is written over. Where no metric reads answers, none are
+    generated.
+
+    \b
+    Examples:
+      rag-lab vary rerank.name=none,query_likelihood query.hyde=none,always --dry-run
+      rag-lab vary corpus.chunk_size=400,800,1200 --base laptop --questions 60 --jobs 2
+      rag-lab vary rerank.name=none,query_likelihood answer.thinking=false,true --design grid --answers 20 \\
+          --metrics retrieval.ndcg@10,answer.abstention
+      rag-lab vary retrieval.base_k=10,20,40 rerank.final_k=3,5 corpus.chunk_size=400,800 --design random -n 6
+    """
+    from rag_lab.cli.sweeps import execute
+    from rag_lab.experiment.plan import plan
+    from rag_lab.experiment.run.run_options import RunOptions, as_jobs
+    from rag_lab.experiment.without_file import Asked, file_for, write_file
+
+    changes, varied = shared.parse_settings(settings or []), parse_factors(factors)
+    names = _metrics(metrics, dataset)
+    asked = Asked(dataset, base, changes, varied, names, design, n, questions, answers, judge)
+    experiment = asked.experiment()
+    path = file_for(asked.name, experiment)
+    whole = {"name": path.stem, **experiment}
+    checked = plan(whole, folder=path.parent)
+    if asked.leaves_out_answers:
+        typer.echo(_NO_ANSWERS, err=True)
+    if dry_run:
+        typer.echo(f"Nothing is written yet; the experiment will be {path}.", err=True)
+    else:
+        write_file(path, whole, shell.command_line())
+        typer.echo(f"Experiment: {path} (change it, and run it by `rag-lab sweep {path}`)", err=True)
+    execute.start(checked, out, RunOptions(as_jobs(jobs)), dry_run, yes=yes)
+
+
+def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:
+    """Return dotted keys and their values; `rerank.final_k=3,5` gives two numbers."""
+    from rag_lab._kit.config_file import parse_yaml
+
+    found: dict[str, list[Any]] = {}
+    problems = []
+    for factor in factors:
+        key, _, listed = factor.partition("=")
+        try:
+            values = parse_yaml(f"[{listed}]")
+        except ValueError:
+            values = []
+        if not key.strip() or not values:
+            problems.append(
+                f"{redact_value(factor)!r} is no setting with values; write for instance rerank.final_k=3,5"
+            )
+        elif key.strip() in found:
+            problems.append(f"{key.strip()} is given twice; write all of its values after one =")
+        else:
+            found[key.strip()] = values
+    if problems:
+        raise ConfigError("; ".join(problems))
+    if all(len(values) == 1 for values in found.values()):
+        given = " ".join(f"{key}={values[0]}" for key, values in found.items())
+        raise ConfigError(f"{redact_value(given)!r} varies nothing; give two values or more, as in rerank.final_k=3,5")
+    return found
+
+
+def _metrics(texts: list[str] | None, dataset: str) -> Sequence[str]:
+    from rag_lab.evaluation.registry import split_names
+    from rag_lab.experiment.without_file import usual_metrics
+
+    return [name for text in texts or () for name in split_names(text)] or usual_metrics(dataset)

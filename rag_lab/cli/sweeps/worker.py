@@ -87,6 +87,3 @@ def _others(command: list[str], n: int) -> Iterator[None]:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """End as on Ctrl-C: a scheduler that wants its machine back sends SIGTERM."""
     raise KeyboardInterrupt
-
-
-COMMANDS = (worker,)

@@ -8,7 +8,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab import cli
-from rag_lab.cli.sweeps.vary import parse_factors
+from rag_lab.cli.sweeps.sweep import parse_factors
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import ExperimentConfig
 
