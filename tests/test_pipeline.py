@@ -131,13 +131,16 @@ def test_a_second_run_that_differs_is_told_before_the_others(base):
 
 def test_files_that_a_module_does_not_name_are_told(base, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "weights.txt").write_text("1")
+    (tmp_path / "some.dist-info").mkdir()  # where libraries look up entry points as they are first imported
+    for name in ("weights.txt", "some.dist-info/entry_points.txt"):
+        (tmp_path / name).write_text("1")
 
-    def heavy(question, passages):
+    def heavy(question, passages, name="weights.txt"):
         from pathlib import Path
 
-        return [float(Path("weights.txt").read_text()) for _ in passages]
+        return [float(Path(name).read_text()) for _ in passages]
 
+    base.replace(rerank=lambda question, passages: heavy(question, passages, "some.dist-info/entry_points.txt")).run()
     with pytest.raises(
         ConfigError, match=r"reads .*weights\.txt, which it does not name.*add `files = \('weights.txt',\)`"
     ):

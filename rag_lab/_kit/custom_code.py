@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.module_files import OpenedFiles, module_file
+from rag_lab._kit.module_files import module_file, opened_files
 from rag_lab._kit.process import Hung, timed
 from rag_lab._kit.registry import Module
 from rag_lab.errors import ConfigError
@@ -87,9 +87,9 @@ class CustomCode:
         if self._is_tried:
             return accept(self._timed(arguments))
         self._is_tried = True
-        with OpenedFiles() as opened:
+        with opened_files() as opened:
             returned = self._timed(arguments)
-        self._check_files(opened.paths - {each.resolve() for each in arguments if isinstance(each, Path)})
+        self._check_files(opened - {each.resolve() for each in arguments if isinstance(each, Path)})
         first = accept(returned)  # may open files of ours
         if self._is_deterministic and accept(self._timed(arguments)) != first:
             raise ConfigError(
@@ -106,9 +106,9 @@ class CustomCode:
             ConfigError: if it reads files that it does not name.
         """
         limit_s = float(getattr(self.value, "build_timeout_s", BUILD_TIMEOUT_S))
-        with OpenedFiles() as opened:
+        with opened_files() as opened:
             result = self._timed(arguments, limit_s)
-        self._check_files(opened.paths)
+        self._check_files(opened)
         if not callable(result):
             raise CustomCodeError(f"the {self.what} built {type(result).__name__}, which cannot be called")
         ready = copy(self)

@@ -37,7 +37,7 @@ class EnvNames(NamedTuple):
     refused: tuple[str, ...]
 
 
-_read: dict[Path, EnvNames] = {}
+env_files_read: dict[Path, EnvNames] = {}  # by this process; values are not kept
 
 
 def read_env_files(folder: Path | None = None) -> None:
@@ -49,7 +49,7 @@ def read_env_files(folder: Path | None = None) -> None:
     Raises:
         ConfigError: if a file is there and cannot be read.
     """
-    _read.clear()
+    env_files_read.clear()
     start = folder or Path.cwd()
     above = (place for place in (start, *start.parents) if any((place / name).exists() for name in _OF_PROJECT))
     for place in dict.fromkeys([start, next(above, start)]):
@@ -64,16 +64,11 @@ def read_env_files(folder: Path | None = None) -> None:
         good = {n: v for n, v in values.items() if _TAKEN.fullmatch(n) and n not in _NOT_TAKEN and "${" not in v}
         new = {name: value for name, value in good.items() if name not in os.environ}
         os.environ.update(new)
-        _read[path] = EnvNames(tuple(sorted(new)), tuple(sorted(values.keys() - good.keys())))
-    for path, names in _read.items():
+        env_files_read[path] = EnvNames(tuple(sorted(new)), tuple(sorted(values.keys() - good.keys())))
+    for path, names in env_files_read.items():
         for address, key in _KEY_SENT_TO.items():
             if address in names.taken and key not in names.taken and os.environ.get(key):
                 print(f"{path} names the server that {key} is sent to: {os.environ[address]}", file=sys.stderr)
-
-
-def env_files_read() -> dict[Path, EnvNames]:
-    """Return the files that this process has read, each with the names in it; values are not kept."""
-    return dict(_read)
 
 
 def _values(path: Path) -> dict[str, str]:

@@ -32,8 +32,12 @@ def home() -> Path:
     Raises:
         ConfigError: if there is a file in its place.
     """
-    named = os.environ.get(VARIABLE)
-    folder = Path(named).resolve() if named else _nearest(Path.cwd()) or _installed()
+    if named := os.environ.get(VARIABLE):
+        folder = Path(named).resolve()
+    else:  # none from beyond a checkout
+        around = [(place / NAME, (place / _OF_CHECKOUT).is_file()) for place in (Path.cwd(), *Path.cwd().parents)]
+        usable = (found for found, is_checkout in around if (found.is_dir() or is_checkout) and _may_be_used(found))
+        folder = next(usable, None) or _installed()
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file, where the workbench's folder should be; set RAG_LAB_HOME to a folder.")
     return folder
@@ -77,29 +81,8 @@ def usable_home() -> Path:
     if not os.environ.get(VARIABLE):
         if owned_by_user(folder) and not folder.stat().st_mode & 0o020:
             folder.chmod(PRIVATE)  # it may have been made before all of it was
-        _print_home(folder)
+        _print_once(f"What is computed is remembered in {folder} ({VARIABLE} names another folder).", is_fault=False)
     return folder
-
-
-@cache  # once a process
-def _print_foreign(folder: Path) -> None:
-    print(f"{folder} is not used, since it belongs to another user; {VARIABLE} can name it.", file=sys.stderr)
-
-
-@cache  # once a process
-def _print_home(folder: Path) -> None:
-    """Print it on stderr; below the cell of a notebook, where that looks like an error, on stdout."""
-    stream = sys.stdout if in_kernel() else sys.stderr
-    print(f"What is computed is remembered in {folder} ({VARIABLE} names another folder).", file=stream)
-
-
-def _nearest(folder: Path) -> Path | None:
-    """Return the nearest home from `folder` upwards, but none from beyond a checkout."""
-    for place in (folder, *folder.parents):
-        found = place / NAME
-        if (found.is_dir() or (place / _OF_CHECKOUT).is_file()) and _may_be_used(found):
-            return found
-    return None
 
 
 def _installed() -> Path:
@@ -111,9 +94,15 @@ def _installed() -> Path:
     return user_data_path("rag_lab", appauthor=False)
 
 
+@cache  # once a process
+def _print_once(sentence: str, is_fault: bool) -> None:
+    """Print it on stderr; below the cell of a notebook, where that looks like an error, only a fault."""
+    print(sentence, file=sys.stderr if is_fault or not in_kernel() else sys.stdout)
+
+
 def _may_be_used(folder: Path) -> bool:
     """Return whether a folder that was found, and need not be there, is not another user's."""
     if not folder.is_dir() or owned_by_user(folder):
         return True
-    _print_foreign(folder)
+    _print_once(f"{folder} is not used, since it belongs to another user; {VARIABLE} can name it.", is_fault=True)
     return False

@@ -38,12 +38,8 @@ class WorkContext:
 
 
 _NOTHING = WorkContext()
-_now: ContextVar[WorkContext] = ContextVar("rag_lab_work", default=_NOTHING)
-
-
-def work_now() -> WorkContext:
-    """Return what this thread works at; those that work for a stage are started in a copy of its context."""
-    return _now.get()
+# What this thread works at; those that work for a stage are started in a copy of its context.
+work_now: ContextVar[WorkContext] = ContextVar("rag_lab_work", default=_NOTHING)
 
 
 @contextmanager
@@ -51,14 +47,14 @@ def working(
     variant: str | None = None, stage: str | None = None, questions: Sequence[str] | None = None
 ) -> Iterator[None]:
     """Work at this in the block; None leaves what is around it."""
-    around = _now.get()
+    around = work_now.get()
     ids = around.questions if questions is None else tuple(questions[:MAX_QUESTIONS])
     one = WorkContext(around.variant if variant is None else variant, around.stage if stage is None else stage, ids)
-    token = _now.set(one)
+    token = work_now.set(one)
     try:
         yield
     finally:
-        _now.reset(token)
+        work_now.reset(token)
 
 
 def begin_logs(level: str | None, file: Path | None) -> None:
@@ -103,9 +99,23 @@ class JsonLines(logging.Handler):
             raise ConfigError(f"Cannot log to {path}: {error.strerror}; give another file with --log-file.") from None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append the record."""
+        """Append the record, without secrets and with visible control characters."""
         try:
-            os.write(self._file, json_line(record).encode())
+            work = work_now.get()
+            entry: dict[str, Any] = {
+                "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": redact_sentence(record.getMessage()),
+                "process": record.process,
+                "variant": work.variant,
+                "stage": work.stage,
+                "question": work.questions[0] if len(work.questions) == 1 else list(work.questions),
+            }
+            if record.exc_info:
+                entry["exception"] = redact_sentence(logging.Formatter().formatException(record.exc_info))
+            kept = {name: value for name, value in entry.items() if value not in ("", [])}
+            os.write(self._file, f"{visible_json(hide_known(json.dumps(kept, ensure_ascii=False)))}\n".encode())
         except Exception:  # a full disk must not end the work
             self.handleError(record)
 
@@ -113,25 +123,6 @@ class JsonLines(logging.Handler):
         """Close the file."""
         os.close(self._file)
         super().close()
-
-
-def json_line(record: logging.LogRecord) -> str:
-    """Return a record as one line of JSON, without secrets and with visible control characters."""
-    work = work_now()
-    entry: dict[str, Any] = {
-        "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-        "level": record.levelname.lower(),
-        "logger": record.name,
-        "message": redact_sentence(record.getMessage()),
-        "process": record.process,
-        "variant": work.variant,
-        "stage": work.stage,
-        "question": work.questions[0] if len(work.questions) == 1 else list(work.questions),
-    }
-    if record.exc_info:
-        entry["exception"] = redact_sentence(logging.Formatter().formatException(record.exc_info))
-    kept = {name: value for name, value in entry.items() if value not in ("", [])}
-    return visible_json(hide_known(json.dumps(kept, ensure_ascii=False))) + "\n"
 
 
 class _Terminal(logging.Handler):

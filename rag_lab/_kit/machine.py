@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from rag_lab.errors import RagLabError
 
@@ -66,7 +66,7 @@ def room_on_disk(place: Path | None = None) -> Iterator[None]:
 
 def peak_memory_mb() -> int:
     """Return the peak in MiB. On Linux it is this program's own: `getrusage` counts the one that started it, too."""
-    found = _status("VmHWM")
+    found = memory_mb("VmHWM")
     if found is not None:
         return int(max(found, _earlier_peak_mb))
     import resource
@@ -74,14 +74,13 @@ def peak_memory_mb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024**2 if sys.platform == "darwin" else 1024)
 
 
-def resident_mb() -> float | None:
-    """Return what the process has in memory in MiB, mapped files that were read included; None where no Linux is."""
-    return _status("VmRSS")
+def memory_mb(key: Literal["VmRSS", "VmHWM"]) -> float | None:
+    """Return what the process has in memory in MiB, mapped files that were read included; None where no Linux is.
 
-
-def peak_since_mb() -> float | None:
-    """Return the peak in MiB since `begin_peak`; None where no Linux is."""
-    return _status("VmHWM")
+    `VmRSS` is of now, `VmHWM` the peak since `begin_peak`.
+    """
+    found = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE) if _STATUS.exists() else None
+    return int(found[1]) / 1024 if found else None
 
 
 def peak_of(call: Callable[[], Result]) -> tuple[Result, int | None]:
@@ -93,7 +92,7 @@ def peak_of(call: Callable[[], Result]) -> tuple[Result, int | None]:
     begin_peak()
     before, _earlier_peak_mb = _earlier_peak_mb, 0.0
     result = call()
-    now = _status("VmHWM")
+    now = memory_mb("VmHWM")
     peak = None if now is None else int(max(now, _earlier_peak_mb))
     _earlier_peak_mb = max(before, _earlier_peak_mb)
     return result, peak
@@ -102,7 +101,7 @@ def peak_of(call: Callable[[], Result]) -> tuple[Result, int | None]:
 def begin_peak() -> None:
     """Begin to look for a peak; that of the process as a whole stays known."""
     global _earlier_peak_mb
-    _earlier_peak_mb = max(_earlier_peak_mb, _status("VmHWM") or 0.0)
+    _earlier_peak_mb = max(_earlier_peak_mb, memory_mb("VmHWM") or 0.0)
     with suppress(OSError):  # not Linux, or a container that forbids it: the peak stays the whole process's
         _RESET_PEAK.write_text("5")
 
@@ -130,11 +129,6 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _status(key: str) -> float | None:
-    found = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE) if _STATUS.exists() else None
-    return int(found[1]) / 1024 if found else None
-
-
 @dataclass(frozen=True, slots=True)
 class Meter:
     """A device's counter of joules, which begins anew at `wraps_j` (0: never)."""
@@ -143,29 +137,19 @@ class Meter:
     read: Callable[[], float]
     wraps_j: float = 0.0
 
-    def since(self, before_j: float) -> float:
-        """Return the joules since the counter stood at `before_j`."""
-        spent = self.read() - before_j
-        return spent + self.wraps_j if spent < 0 else spent
 
-
-@dataclass(frozen=True, slots=True)
-class Energy:
-    """A moment from which energy is counted.
+def energy_counter() -> Callable[[], float | None]:
+    """Return a function that returns the joules of all devices since now; None where no meter can be read.
 
     A meter counts all that its device does, also for other programs: measure on a machine that does nothing else.
     """
+    began = [(meter, meter.read()) for meter in meters()]
 
-    began: tuple[tuple[Meter, float], ...]
+    def joules() -> float | None:
+        spent = [(meter.read() - before, meter.wraps_j) for meter, before in began]
+        return sum(one + wraps_j if one < 0 else one for one, wraps_j in spent) if spent else None
 
-    @classmethod
-    def begin(cls) -> Energy:
-        """Return this moment."""
-        return cls(tuple((meter, meter.read()) for meter in meters()))
-
-    def joules(self) -> float | None:
-        """Return what all devices together have taken since; None where no meter can be read."""
-        return sum(meter.since(before) for meter, before in self.began) if self.began else None
+    return joules
 
 
 @cache

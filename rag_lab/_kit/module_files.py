@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Any, Self
+from types import ModuleType
+from typing import Any
 
 VARIABLE = "RAG_LAB_MODULES"  # the folder that is looked in; kernels inherit it, as they do the home
 _PREFIX = "rag_lab_custom_"  # no custom file can take the place of an installed package
 _HELPERS: set[str] = set()  # imported by such files from their folder: other folders, and edited files, have others
 _CODE = {".py", ".pyc", ".so", ".pyd", ".dll"}
+_METADATA = {".dist-info", ".egg-info"}  # of an installed package, in which libraries look entry points up
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME")  # where libraries keep weights
 
 
@@ -50,12 +51,8 @@ def load_module_file(name: str) -> ModuleType | None:
     for file in sorted(path.parent.glob("*.py")):
         state.update(file.read_bytes())
     known_as = f"{_PREFIX}{name.replace('.', '_')}_{state.hexdigest()[:12]}"
-    if known_as not in sys.modules:
-        _load(path, known_as)
-    return sys.modules[known_as]
-
-
-def _load(path: Path, known_as: str) -> None:
+    if known_as in sys.modules:
+        return sys.modules[known_as]
     spec = spec_from_file_location(known_as, path)
     assert spec is not None and spec.loader is not None  # noqa: S101 - a .py file has both
     module, folder = module_from_spec(spec), path.parent
@@ -74,6 +71,7 @@ def _load(path: Path, known_as: str) -> None:
         sys.path.remove(str(folder))
         new = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before - {known_as}}
         _HELPERS.update(name for name, file in new.items() if file and Path(str(file)).parent == folder)
+    return module
 
 
 def module_file(target: Any) -> str:
@@ -83,28 +81,23 @@ def module_file(target: Any) -> str:
     return str(getattr(module, "__file__", None) or "")
 
 
-class OpenedFiles:
-    """Watches which files its block opens for reading, in `paths`; those of libraries and caches are left out."""
-
-    def __init__(self) -> None:
-        self.paths: set[Path] = set()
-
-    def __enter__(self) -> Self:
-        if not _hooked:
-            sys.addaudithook(_note)
-            _hooked.append(True)
-        _open.append(self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _open.remove(self)
-
-
-_open: list[OpenedFiles] = []
+_open: list[set[Path]] = []
 _hooked: list[bool] = []  # an audit hook cannot be taken out again, so one serves all blocks
 _paused: list[bool] = []
+
+
+@contextmanager
+def opened_files() -> Iterator[set[Path]]:
+    """Yield the set of files that the block opens for reading; those of libraries and caches are left out."""
+    if not _hooked:
+        sys.addaudithook(_note)
+        _hooked.append(True)
+    paths: set[Path] = set()
+    _open.append(paths)
+    try:
+        yield paths
+    finally:
+        _open[:] = [one for one in _open if one is not paths]
 
 
 @contextmanager
@@ -122,10 +115,10 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     if not _open or _paused or event != "open" or not isinstance(arguments[0], str | Path):
         return
     path = Path(arguments[0])
-    if path.suffix in _CODE or not str(arguments[1] or "r").startswith("r"):
+    if path.suffix in _CODE or path.parent.suffix in _METADATA or not str(arguments[1] or "r").startswith("r"):
         return
     caches = ("~/.cache", *(os.environ[name] for name in _CACHES if os.environ.get(name)))
     folders = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr", *caches)
     if not any(path.absolute().is_relative_to(Path(folder).expanduser()) for folder in folders):
         for each in _open:
-            each.paths.add(path.resolve())
+            each.add(path.resolve())

@@ -140,22 +140,19 @@ class Kind:
         """
         what = f"{self.name} {name!r}"
         with importing(what):
-            return _imported(name.removeprefix(FACTORY), what) if ":" in name else self._installed(name)
-
-    def _installed(self, name: str) -> Any:
-        entries = installed(self.group).get(name, ())
-        if not entries:
-            raise ConfigError(unknown_name(self.name, name, self.names()))
-        if name in self.built_in:
-            raise ConfigError(
-                f"The {self.name} {name} is built in, so {package(entries[0])} can not claim its name; use another."
-            )
-        if len(entries) > 1:
-            claims = " and ".join(f"{package(entry)} ({entry.value})" for entry in entries)
-            raise ConfigError(
-                f"More than one package claims the {self.name} {name!r}: {claims}; uninstall all but one."
-            )
-        return entries[0].load()
+            if ":" in name:
+                return _imported(name.removeprefix(FACTORY), what)
+            entries = installed(self.group).get(name, ())
+            if not entries:
+                raise ConfigError(unknown_name(self.name, name, self.names()))
+            if name in self.built_in:
+                raise ConfigError(
+                    f"The {self.name} {name} is built in, so {package(entries[0])} can not claim its name; use another."
+                )
+            if len(entries) > 1:
+                claims = " and ".join(f"{package(entry)} ({entry.value})" for entry in entries)
+                raise ConfigError(f"More than one package claims the {what}: {claims}; uninstall all but one.")
+            return entries[0].load()
 
 
 def from_object(thing: Any, kind: Kind) -> Module:

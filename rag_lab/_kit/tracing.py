@@ -62,10 +62,17 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Spa
     if not is_traced():
         yield _OFF
         return
-    work = work_now()
+    work = work_now.get()
     at_work = {"rag_lab.variant": work.variant, "rag_lab.stage": work.stage, "rag_lab.questions": work.questions}
     known = {name: value for name, value in at_work.items() if value} | dict(attributes or {})
-    with _tracer(os.getpid()).start_as_current_span(name, context=_context(), record_exception=False) as inner:
+    tracer, context = _tracer(os.getpid()), None
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    parent = os.environ.get(PARENT)
+    if parent and not trace.get_current_span().get_span_context().is_valid:  # the first span of a kernel
+        context = TraceContextTextMapPropagator().extract({"traceparent": parent})
+    with tracer.start_as_current_span(name, context=context, record_exception=False) as inner:
         found = Span(inner)
         found.set(**{key.replace(".", "__"): value for key, value in known.items()})
         yield found
@@ -137,17 +144,6 @@ def _tracer(pid: int) -> Any:
         trace.set_tracer_provider(provider)
         atexit.register(provider.shutdown)
     return provider.get_tracer("rag_lab")
-
-
-def _context() -> Any:
-    """Return the sweep's context for the first span of a kernel; None within a span."""
-    from opentelemetry import trace
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    parent = os.environ.get(PARENT)
-    if not parent or trace.get_current_span().get_span_context().is_valid:
-        return None
-    return TraceContextTextMapPropagator().extract({"traceparent": parent})
 
 
 def _clean(value: Any) -> Any:

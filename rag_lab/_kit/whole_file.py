@@ -116,8 +116,13 @@ def damage(folder: Path, except_in: str = "") -> str:
         return SEAL
     if differing := sorted(sealed.keys() ^ names):
         return differing[0]
-    if changed := next((name for name in sorted(names) if sealed[name] != _readable_digest(folder / name)), ""):
-        return changed
+    for name in sorted(names):
+        try:
+            is_changed = sealed[name] != _digest(folder / name)
+        except OSError:
+            is_changed = True
+        if is_changed:
+            return name
     _found_whole[folder] = stamps
     return ""
 
@@ -127,13 +132,6 @@ def _names(folder: Path, except_in: str) -> Iterator[str]:
         if except_in and Path(parent) == folder:
             folders[:] = [name for name in folders if name != except_in]
         yield from (Path(parent, name).relative_to(folder).as_posix() for name in names)
-
-
-def _readable_digest(path: Path) -> str:
-    try:
-        return _digest(path)
-    except OSError:
-        return ""
 
 
 def _digest(path: Path) -> str:

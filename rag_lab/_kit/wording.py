@@ -60,17 +60,13 @@ def plain(value: Any, size: float | None = None) -> str:
         return DASH
     size = abs(result) if size is None else size
     text = f"{abs(result):,.{3 if size < 10 else 1 if size < 1000 else 0}f}"
-    return MINUS + text if result < 0 and _is_nonzero(text) else text
+    return MINUS + text if result < 0 and text.strip("0.,") else text
 
 
 def signed(value: Any, size: float | None = None) -> str:
     """Write a difference with its sign."""
     text = plain(value, size)
-    return f"+{text}" if (number(value) or 0) > 0 and _is_nonzero(text) else text
-
-
-def _is_nonzero(text: str) -> bool:
-    return any(digit in text for digit in "123456789")
+    return f"+{text}" if (number(value) or 0) > 0 and text.strip("0.,") else text
 
 
 def interval(low: Any, high: Any, write: Callable[[Any, float], str] = plain) -> str:
@@ -122,7 +118,10 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]], width: i
 
     Where the table is wider than `width` (0 is no limit), the widest columns are broken into lines.
     """
-    cells = [[_cell(value) for value in row] for row in (header, *rows)]
+    cells = [
+        [f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value) for value in row]
+        for row in (header, *rows)
+    ]
     columns = list(zip(*cells, strict=True))
     is_right = [bool(rows) and all(re.fullmatch(r"(≤ )?[\d,.]+|[-?]|", cell) for cell in each[1:]) for each in columns]
     longest_words = [max((len(word) for cell in column for word in cell.split()), default=0) for column in columns]
@@ -139,7 +138,3 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]], width: i
             parts = zip(line, widths, is_right, strict=True)
             lines.append("  ".join(c.rjust(size) if right else c.ljust(size) for c, size, right in parts).rstrip())
     return "\n".join(lines)
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

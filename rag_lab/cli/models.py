@@ -286,7 +286,7 @@ def doctor() -> None:
     typer.echo("Keys")
     for name in sorted({name for _, _, provider in providers for name in provider.env}):
         typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
-    for path, names in env_files_read().items():
+    for path, names in env_files_read.items():
         typer.echo(f"  from {path}: {', '.join(names.taken) or 'nothing that the environment does not name itself'}")
         if names.refused:
             typer.echo(f"  never from a file .env: {', '.join(names.refused)}")

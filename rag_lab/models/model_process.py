@@ -21,7 +21,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.machine import bytes_on_disk, free_mb, peak_of, resident_mb
+from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, peak_of
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models.card.weight_facts import gguf_cache
@@ -191,7 +191,7 @@ def _device(asked: str) -> str:
 
 
 def _held_mb(device: str) -> float:
-    return (resident_mb() or 0.0) if device == "cpu" else 0.0
+    return (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0
 
 
 def _end(holder: ProcessRecord, folder: Path) -> None:

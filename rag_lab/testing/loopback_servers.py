@@ -160,7 +160,10 @@ def _openai_body(path: str, body: Json, reply: Scripted) -> Json:
     if path.endswith("/models"):
         return {"object": "list", "data": [{"id": "tiny", "object": "model"}]}
     if path.endswith("/embeddings"):
-        return _openai_embeddings(body)
+        rows = hashed_rows(body["input"], body.get("dimensions", 16))
+        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+        usage = {"prompt_tokens": 7, "total_tokens": 7}
+        return {"object": "list", "data": data, "model": body.get("model", ""), "usage": usage}
     message: Json = {"role": "assistant", "content": reply.text}
     if reply.thinking:
         message["reasoning_content"] = reply.thinking
@@ -182,7 +185,12 @@ def _gemini_body(path: str, body: Json, reply: Scripted) -> Json:
     if not body:
         return {"name": path.rpartition("/")[2]}
     if path.partition("?")[0].endswith("mbedContents") or ":embedContent" in path:
-        return _embeddings(body)
+        asked = body.get("requests") or [body]
+        rows = [
+            {"values": row}
+            for row in hashed_rows(["".join(p["text"] for p in one["content"]["parts"]) for one in asked])
+        ]
+        return {"embeddings": rows} if "requests" in body else {"embedding": rows[0]}
     texts = [part.get("text", "") for content in body.get("contents", []) for part in content["parts"]]
     n_read = _read(texts, reply)
     parts: list[Json] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
@@ -200,23 +208,9 @@ def _read(texts: Sequence[str], reply: Scripted) -> int:
     return n if reply.window is None else min(n, reply.window)
 
 
-def _openai_embeddings(body: Json) -> Json:
-    rows = hashed_rows(body["input"], body.get("dimensions", 16))
-    data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
-    usage = {"prompt_tokens": 7, "total_tokens": 7}
-    return {"object": "list", "data": data, "model": body.get("model", ""), "usage": usage}
-
-
 def hashed_rows(texts: Sequence[str], dim: int = 16) -> list[list[float]]:
     """Return vectors of `HashEmbedder`, none of length one, as a server may give them."""
     return [[3 * float(value) for value in row] for row in HashEmbedder(dim).embed_documents(texts)]
-
-
-def _embeddings(body: Json) -> Json:
-    asked = body.get("requests") or [body]
-    texts = ["".join(part["text"] for part in request["content"]["parts"]) for request in asked]
-    rows = [{"values": row} for row in hashed_rows(texts)]
-    return {"embeddings": rows} if "requests" in body else {"embedding": rows[0]}
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def test_the_working_folder_goes_before_the_project_and_the_environment_before_b
     found = [os.environ[name] for name in ("NEAR_API_KEY", "RAG_LAB_PROJECT", "GIVEN_API_KEY")]
     assert found == ["here", "two words", "environment"]
     assert "FAR_API_KEY" not in os.environ
-    assert env_files_read() == {
+    assert env_files_read == {
         inner / ".env": (("NEAR_API_KEY",), ()),
         tmp_path / "project" / ".env": (("RAG_LAB_PROJECT",), ()),
     }
@@ -48,7 +48,7 @@ def test_a_key_that_was_read_is_hidden_wherever_it_would_be_shown(tmp_path):
 
 def test_without_a_file_nothing_is_read(tmp_path):
     read_env_files(tmp_path)
-    assert env_files_read() == {}
+    assert env_files_read == {}
 
 
 def test_a_file_that_is_no_text_is_one_sentence(tmp_path):
@@ -71,7 +71,7 @@ def test_only_names_are_taken_that_make_nothing_run(tmp_path, monkeypatch):
     (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in (taken | refused).items()))
     read_env_files(tmp_path)
     assert {name: value for name, value in os.environ.items() if before.get(name) != value} == taken
-    assert env_files_read() == {tmp_path / ".env": (tuple(sorted(taken)), tuple(sorted(refused)))}
+    assert env_files_read == {tmp_path / ".env": (tuple(sorted(taken)), tuple(sorted(refused)))}
 
 
 def test_an_address_that_would_carry_a_key_of_another_place_is_said(tmp_path, monkeypatch, capsys):

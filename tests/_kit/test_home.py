@@ -78,7 +78,7 @@ def test_which_one_is_used_is_said_once_and_not_where_the_environment_names_it(c
     usable_home()
     usable_home()
     assert capsys.readouterr().err.count(f"remembered in {checkout / '.rag_lab'} (RAG_LAB_HOME names another") == 1
-    rag_lab._kit.home._print_home.cache_clear()
+    rag_lab._kit.home._print_once.cache_clear()
     monkeypatch.setenv("RAG_LAB_HOME", str(checkout / "given"))
     usable_home()
     assert capsys.readouterr().err == ""

@@ -8,10 +8,10 @@ import pytest
 
 from rag_lab._kit import machine
 from rag_lab._kit.machine import (
-    Energy,
     Meter,
     begin_peak,
     bytes_on_disk,
+    energy_counter,
     of_processors,
     peak_memory_mb,
     peak_of,
@@ -53,31 +53,28 @@ def powercap(tmp_path):
     return tmp_path
 
 
-def test_only_whole_packages_that_can_be_read_count(powercap):
+def test_only_whole_packages_that_can_be_read_count_also_where_they_began_anew(powercap, monkeypatch):
     (meter,) = of_processors(powercap)
     assert (meter.device, meter.read()) == ("package-0", 100.0)
-    (powercap / "intel-rapl:0" / "energy_uj").write_text("112500000")
-    assert meter.since(100.0) == 12.5
-
-
-def test_a_counter_that_began_anew_is_understood(powercap):
-    (meter,) = of_processors(powercap)
-    (powercap / "intel-rapl:0" / "energy_uj").write_text("1000000")
-    assert meter.since(262_143.0) == pytest.approx(1.32885)
+    monkeypatch.setattr(machine, "meters", lambda: (meter,))
+    joules, counter = energy_counter(), powercap / "intel-rapl:0" / "energy_uj"
+    for micro_j, spent in ((112_500_000, 12.5), (1_000_000, 262_143.32885 + 1 - 100)):
+        counter.write_text(str(micro_j))
+        assert joules() == pytest.approx(spent)
 
 
 def test_devices_are_added(monkeypatch):
     counts = {"gpu": 5.0, "cpu": 7.0}
     found = tuple(Meter(device, lambda device=device: counts[device]) for device in counts)
     monkeypatch.setattr(machine, "meters", lambda: found)
-    began = Energy.begin()
+    joules = energy_counter()
     counts.update(gpu=15.0, cpu=8.0)
-    assert began.joules() == 11.0
+    assert joules() == 11.0
 
 
 def test_without_a_meter_nothing_is_known(monkeypatch, tmp_path):
     monkeypatch.setattr(machine, "meters", lambda: of_processors(tmp_path))
-    assert Energy.begin().joules() is None
+    assert energy_counter()() is None
 
 
 ASK = "from rag_lab._kit.machine import peak_memory_mb as peak; held = bytearray({} * 2**20); print(peak())"

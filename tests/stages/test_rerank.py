@@ -163,4 +163,4 @@ def test_a_reranker_that_is_random_or_gives_no_numbers_breaks_the_contract():
 def test_a_reranker_that_does_not_order_breaks_the_contract():
     contract = broken(None, lambda: unsorted(type("Stage", (), {})()))
     with pytest.raises(AssertionError):
-        contract.test_it_orders_its_candidates_by_falling_score()
+        contract.test_what_it_writes_is_what_its_place_needs()

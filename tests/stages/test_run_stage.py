@@ -265,7 +265,7 @@ def test_a_watcher_is_told_where_each_result_came_from(memory):
 def test_a_question_that_fails_is_logged_with_its_id(memory, monkeypatch):
     monkeypatch.setattr(Shout, "run", lambda self, traces: [Outcome(status="failed", reason="no voice")])
     seen = []
-    monkeypatch.setattr("rag_lab.stages.run_stage._LOGGER.info", lambda *said: seen.append((said, work_now())))
+    monkeypatch.setattr("rag_lab.stages.run_stage._LOGGER.info", lambda *said: seen.append((said, work_now.get())))
     run_stage(Shout(), traces("a"), memory)
     said, work = seen[-1]
     assert said == ("%s %s: %s", "shout", "failed", "no voice")

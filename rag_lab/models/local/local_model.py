@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rag_lab._kit.home import home_at_work
-from rag_lab._kit.machine import Energy, begin_peak, peak_since_mb, resident_mb
+from rag_lab._kit.machine import begin_peak, energy_counter, memory_mb
 from rag_lab.errors import ModelError
 from rag_lab.records import MachineUse
 
@@ -102,10 +102,10 @@ class MachineMeter:
 
     def measured(self, call: Callable[[], Result]) -> tuple[Result, MachineUse]:
         """Return what `call` returns, and what the model has taken with it."""
-        before, energy = _held(), Energy.begin()
+        before, joules_since = _held(), energy_counter()
         _begin_peak()
         result = call()
-        joules, peak = energy.joules(), _peak()
+        joules, peak = joules_since(), _peak()
         if self.loaded_mb is None or before is None or peak is None:
             return result, MachineUse(self.load_s, None, joules)
         self.called_mb = max(self.called_mb, peak - before)
@@ -113,7 +113,7 @@ class MachineMeter:
 
 
 def _held() -> float | None:
-    held = resident_mb()
+    held = memory_mb("VmRSS")
     return None if held is None else held + (_cuda().memory_allocated() / 2**20 if _cuda() else 0.0)
 
 
@@ -124,7 +124,7 @@ def _begin_peak() -> None:
 
 
 def _peak() -> float | None:
-    peak = peak_since_mb()
+    peak = memory_mb("VmHWM")
     return None if peak is None else peak + (_cuda().max_memory_allocated() / 2**20 if _cuda() else 0.0)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.module_files import OpenedFiles
+from rag_lab._kit.module_files import opened_files
 from rag_lab.redaction import names_secret
 from rag_lab.testing.sample_traces import sample_index
 
@@ -28,10 +28,10 @@ class ModuleContract:
 
     def test_its_constructor_only_stores(self) -> None:
         sample_index()  # which make() may use
-        with OpenedFiles() as opened:
+        with opened_files() as opened:
             self.make()
         searched = {Path(entry).resolve() for entry in sys.path}  # which a first import may open to look for packages
-        assert not opened.paths - searched, "files are read on the first call"
+        assert not opened - searched, "files are read on the first call"
 
     def test_its_identity_is_json_and_the_same_each_time(self) -> None:
         identity = dict(self.identity())
