@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rag_lab.memory.open_store import Database, SqliteDatabase
-from rag_lab.memory.tables import checksum, memories, opened_memory
+from rag_lab.memory.tables import checksum, content, memories, opened_memory
 
 _ROWS_AT_ONCE = 1000
 
@@ -68,7 +68,7 @@ def holdings(choice: Choice | None = None) -> list[Holding]:
     for name in memories():
         with opened_memory(name) as database:
             where, values = _condition(choice or Choice(), database)
-            n_bytes = database.size_of("value")
+            n_bytes = database.size_of.format("value")
             query = (
                 f"SELECT run, count(*), sum({n_bytes}), min(made), max(made) FROM remembered WHERE {where} "  # noqa: S608 - our names
                 "GROUP BY run ORDER BY run"
@@ -111,7 +111,7 @@ def verify(*, drop: bool = False) -> Checked:
 def portions(database: Database, name: str) -> Iterator[list[Entry]]:
     """Yield all entries of a memory in the order of their keys, so many at a time that any number fits in memory."""
     room = "''" if name == "vectors" else "room"
-    value, kept = database.as_bytes("value"), database.as_bytes("sum")
+    value, kept = (database.as_bytes.format(column) for column in ("value", "sum"))
     query = f"SELECT key, {value}, {kept}, made, run, {room} FROM remembered"  # noqa: S608 - our names
     after: list[str | bytes] = []
     while True:
@@ -119,17 +119,13 @@ def portions(database: Database, name: str) -> Iterator[list[Entry]]:
         rows = database.execute(f"{query} {where} ORDER BY key LIMIT {_ROWS_AT_ONCE}", after).fetchall()
         if not rows:
             return
-        yield [Entry(key, _content(value), _content(kept), *others) for key, value, kept, *others in rows]
+        yield [Entry(key, content(value), content(kept), *others) for key, value, kept, *others in rows]
         after = [rows[-1][0]]
 
 
 def key_text(key: str | bytes) -> str:
     """Return a key as it is shown and exported."""
     return key if isinstance(key, str) else key.hex()
-
-
-def _content(value: str | bytes | None) -> bytes:
-    return value.encode() if isinstance(value, str) else value or b""
 
 
 def _condition(choice: Choice, database: Database) -> tuple[str, list[float | str]]:
@@ -139,5 +135,5 @@ def _condition(choice: Choice, database: Database) -> tuple[str, list[float | st
     if choice.run is not None:
         parts["run = ?"] = choice.run
     if choice.larger_than_bytes is not None:
-        parts[f"{database.size_of('value')} > ?"] = choice.larger_than_bytes
+        parts[f"{database.size_of.format('value')} > ?"] = choice.larger_than_bytes
     return " AND ".join(parts) or "1 = 1", list(parts.values())

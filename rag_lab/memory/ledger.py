@@ -30,6 +30,11 @@ CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS failing (
     model TEXT PRIMARY KEY, calls INTEGER NOT NULL, time_outs INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
 """
+_ENTER = (
+    "INSERT INTO calls (payer, purpose, model, host, system, pid, began, cost_usd, open) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) RETURNING id"
+)
+_CALLING = "SELECT DISTINCT host, system, pid, began FROM calls WHERE open = 1 AND cost_usd > 0"
 LEDGER_VARIABLE = "RAG_LAB_LEDGER"
 PAYER_VARIABLE = "RAG_LAB_PAYER"
 _MEND = "delete it with its -wal and -shm files, and limits count from zero again"
@@ -126,8 +131,12 @@ class Ledger:
         with self._change() as database:
             n, reason = _fitting(database, most_usd)
             if n or not most_usd:
-                return Grant(tuple(_enter(database, caller, cost) for cost in most_usd[:n]))
-            if "cost_usd" in reason and _others_are_calling(database):
+                me = (caller.payer, caller.purpose, caller.model, *Process.this())
+                return Grant(tuple(database.execute(_ENTER, (*me, cost)).fetchone()[0] for cost in most_usd[:n]))
+            # Calls under way may yet turn out cheaper than they were entered.
+            if "cost_usd" in reason and any(
+                Process(*row).runs() is not False for row in database.execute(_CALLING).fetchall()
+            ):
                 return Grant((), reason, wait=True)
             database.execute(
                 "INSERT INTO refused VALUES (?, ?) ON CONFLICT (payer) DO UPDATE SET reason = excluded.reason",
@@ -260,16 +269,3 @@ def _used_here(database: Database) -> Used:
     calls, cost = database.execute("SELECT count(*), coalesce(sum(cost_usd), 0) FROM calls").fetchone()
     (seconds,) = database.execute("SELECT coalesce(sum(seen - began), 0) FROM starts").fetchone()
     return Used(float(cost), int(calls), float(seconds) / 60)
-
-
-def _enter(database: Database, caller: Caller, most_usd: float) -> int:
-    row = (caller.payer, caller.purpose, caller.model, *Process.this(), most_usd)
-    columns = "payer, purpose, model, host, system, pid, began, cost_usd, open"
-    change = f"INSERT INTO calls ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) RETURNING id"  # noqa: S608 - constants
-    return int(database.execute(change, row).fetchone()[0])
-
-
-def _others_are_calling(database: Database) -> bool:
-    """Tell whether calls under way may yet turn out cheaper than they were entered."""
-    callers = "SELECT DISTINCT host, system, pid, began FROM calls WHERE open = 1 AND cost_usd > 0"
-    return any(Process(*row).runs() is not False for row in database.execute(callers).fetchall())

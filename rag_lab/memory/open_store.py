@@ -8,54 +8,26 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from rag_lab._kit.database import REMEMBERED, opened
 from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
-from rag_lab.memory.postgres import NO_ADDRESS, VERSION, opened_schema, refuse_newer
+from rag_lab.memory.postgres import NO_ADDRESS, VERSION, PostgresDatabase, opened_schema, refuse_newer
 
 VARIABLE = "RAG_LAB_STORE"
 _SCHEMES = ("postgresql://", "postgres://")
 
 
-class Database(Protocol):
-    """A connection. Statements have `?` for values; as a block it is a transaction."""
-
-    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Any:
-        """Execute a statement and return its cursor."""
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        """Execute a statement for each row."""
-
-    def lock(self) -> None:
-        """Be alone until the transaction ends."""
-
-    def now(self) -> float:
-        """Return seconds since 1970 by the clock that all who share the store go by."""
-
-    @staticmethod
-    def as_bytes(column: str) -> str:
-        """Return what selects a column so that damage in it is no error."""
-
-    @staticmethod
-    def size_of(column: str) -> str:
-        """Return what selects the bytes of a column."""
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None, /
-    ) -> Any: ...
-
-
 class SqliteDatabase(sqlite3.Connection):
-    """A file, as a `Database`."""
+    """A file."""
+
+    as_bytes = "CAST({} AS BLOB)"  # selects a column: text that is no longer UTF-8 would be an error of the query
+    size_of = "length(CAST({} AS BLOB))"  # selects the bytes of what a column stores
 
     def __init__(self, path: str, *given: Any, **more: Any) -> None:
         super().__init__(path, *given, **more)
@@ -73,15 +45,8 @@ class SqliteDatabase(sqlite3.Connection):
         os.utime(self._path)
         return self._path.stat().st_mtime
 
-    @staticmethod
-    def as_bytes(column: str) -> str:
-        """Return a cast: text that is no longer UTF-8 would be an error of the whole query."""
-        return f"CAST({column} AS BLOB)"
 
-    @staticmethod
-    def size_of(column: str) -> str:
-        """Return the length of what is stored."""
-        return f"length(CAST({column} AS BLOB))"
+Database = SqliteDatabase | PostgresDatabase  # statements have `?` for values; as a block it is a transaction
 
 
 @contextmanager
@@ -98,12 +63,25 @@ def opened_store(path: Path, tables: str, mend: str = REMEMBERED, *, private: bo
         RagLabError: if it cannot be used.
     """
     if address := store_address():
-        with opened_schema(address, schema_of(path), tables) as shared:
+        # The schema that stands for a file: that of the home is one for all homes, others have one a path.
+        schema, resolved = "".join(c if c.isalnum() else "_" for c in f"rag_lab_{path.stem.lower()}"), path.resolve()
+        if resolved.parent != home():
+            schema = f"{schema}_{sha256(str(resolved).encode()).hexdigest()[:16]}"
+        with opened_schema(address, schema, tables) as shared:
             yield shared
     else:
         with opened(path, tables, mend, SqliteDatabase, private=private) as database:
             file = cast(SqliteDatabase, database)
-            _bring_up(file, path)
+            (version,) = file.execute("PRAGMA user_version").fetchone()
+            refuse_newer(version, path)
+            if version != VERSION and not file.reads_only:  # add what it lacks from before versions were written
+                with file:
+                    file.lock()
+                    columns = {row[1] for row in file.execute("PRAGMA table_info(remembered)")}
+                    if columns and "made" not in columns:
+                        file.execute("ALTER TABLE remembered ADD COLUMN made REAL NOT NULL DEFAULT 0")
+                        file.execute("ALTER TABLE remembered ADD COLUMN run TEXT NOT NULL DEFAULT ''")
+                    file.execute(f"PRAGMA user_version = {VERSION}")
             yield file
 
 
@@ -122,30 +100,3 @@ def store_address() -> str:
     if address and not address.startswith(_SCHEMES):
         raise ConfigError(NO_ADDRESS)
     return address
-
-
-def schema_of(path: Path) -> str:
-    """Return the schema that stands for a file: that of the home is one for all homes, others have one a path."""
-    stem = "".join(letter if letter.isalnum() else "_" for letter in path.stem.lower())
-    resolved = path.resolve()
-    if resolved.parent == home():
-        return f"rag_lab_{stem}"
-    return f"rag_lab_{stem}_{sha256(str(resolved).encode()).hexdigest()[:16]}"
-
-
-def _bring_up(database: SqliteDatabase, path: Path) -> None:
-    """Refuse a file of a newer version; to one from before versions were written, add what it lacks.
-
-    One that cannot be written stays as it is.
-    """
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    refuse_newer(version, path)
-    if version == VERSION or database.reads_only:
-        return
-    with database:
-        database.lock()
-        columns = {row[1] for row in database.execute("PRAGMA table_info(remembered)")}
-        if columns and "made" not in columns:
-            database.execute("ALTER TABLE remembered ADD COLUMN made REAL NOT NULL DEFAULT 0")
-            database.execute("ALTER TABLE remembered ADD COLUMN run TEXT NOT NULL DEFAULT ''")
-        database.execute(f"PRAGMA user_version = {VERSION}")

@@ -39,6 +39,8 @@ WAIT_VARIABLE = "RAG_LAB_STORE_WAIT_S"
 _WAIT_S = 120.0
 _AGAIN_S = 1.0
 _CONNECT_S = 5
+# Waiting mends no wrong password, and no database or host that is not there.
+_PERMANENT = ("authentication", "does not exist", "resolve", "not known", "role ")
 _LOGGER = logging.getLogger(__name__)
 _LOCK = threading.Lock()
 _IDLE: dict[tuple[int, str, str], list[Any]] = {}  # by process, address and schema: a fork must not share them
@@ -55,6 +57,9 @@ _TYPES = (
 
 class PostgresDatabase:
     """A connection that takes the statements of a SQLite one. As a block it is a transaction."""
+
+    as_bytes = "{}"  # selects a column so that damage in it is no error: a server's text is always text
+    size_of = "octet_length({})"  # selects the bytes of what a column stores, before the server compresses it
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -76,16 +81,6 @@ class PostgresDatabase:
         """Return the seconds of the server's clock, one for all machines."""
         (seconds,) = self._connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
         return float(seconds)
-
-    @staticmethod
-    def as_bytes(column: str) -> str:
-        """Return what selects a column so that damage in it is no error: a server's text is always text."""
-        return column
-
-    @staticmethod
-    def size_of(column: str) -> str:
-        """Return the length of what is stored, before the server compresses it."""
-        return f"octet_length({column})"
 
     def __enter__(self) -> PostgresDatabase:
         return self
@@ -119,7 +114,10 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
             "start the same command again: it goes on."
         ) from None
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise RagLabError(_gone(place, error)) from None
+        raise RagLabError(
+            f"The store at {place} does not answer: {_line(error)}; see that RAG_LAB_STORE names a PostgreSQL "
+            "server that runs, and start the same command again: it goes on."
+        ) from None
     except psycopg.Error as error:
         raise RagLabError(f"The store at {place} refused: {_line(error)}.") from error
 
@@ -138,33 +136,34 @@ def place_of(address: str) -> str:
     hosts, ports = (str(known.get(name, "")).split(",") for name in ("host", "port"))
     ports = ports * len(hosts) if len(ports) == 1 else ports
     database = known.get("dbname", "")
-    if len(ports) != len(hosts) or not all(map(_is_port, ports)) or "@" in f"{hosts}{database}":
+    if (
+        len(ports) != len(hosts)
+        or not all(re.fullmatch("[0-9]{0,5}", one) and 0 < int(one or 1) < 2**16 for one in ports)
+        or "@" in f"{hosts}{database}"
+    ):
         raise ConfigError(NO_ADDRESS)
     places = (f"{host or 'this machine'}:{port or 5432}" for host, port in zip(hosts, ports, strict=True))
     return f"{','.join(places)}/{database}"
 
 
-def _is_port(text: str) -> bool:
-    return not text or (text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) < 2**16)
-
-
 def _waited_for(at: tuple[int, str, str], tables: str) -> Any:
     """Return a connection that answers; while none does, wait, and say so once."""
     psycopg = _library()
-    began, told = time.monotonic(), False
+    began, is_logged = time.monotonic(), False
     while True:
         try:
             return _answering(at, tables)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            message = str(error).lower()
             if (
                 isinstance(error, psycopg.errors.DiskFull)
-                or _is_final(error)
+                or any(words in message for words in _PERMANENT)
                 or time.monotonic() - began > float(os.environ.get(WAIT_VARIABLE) or _WAIT_S)
             ):
                 raise
-            if not told:
+            if not is_logged:
                 _LOGGER.warning("The store at %s does not answer; waiting for it.", place_of(at[1]))
-                told = True
+                is_logged = True
             time.sleep(_AGAIN_S)
 
 
@@ -194,7 +193,9 @@ def _connected(at: tuple[int, str, str], tables: str) -> Any:
             connection.execute("CREATE TABLE IF NOT EXISTS store_version (version BIGINT NOT NULL)")
             row = connection.execute("SELECT max(version) FROM store_version").fetchone()
             refuse_newer(row[0] or 0, f"The database at {place_of(address)}")
-            connection.execute(_translated(tables))
+            for pattern, meant in _TYPES:
+                tables = re.sub(pattern, meant, tables)
+            connection.execute(tables)
             if row[0] is None:
                 connection.execute("INSERT INTO store_version VALUES (%s)", [VERSION])
         connection.commit()
@@ -202,27 +203,8 @@ def _connected(at: tuple[int, str, str], tables: str) -> Any:
     return connection
 
 
-def _translated(tables: str) -> str:
-    for pattern, meant in _TYPES:
-        tables = re.sub(pattern, meant, tables)
-    return tables
-
-
 def _placed(statement: str) -> str:
     return statement.replace("%", "%%").replace("?", "%s")
-
-
-def _is_final(error: Exception) -> bool:
-    """Tell whether waiting cannot cure it: a wrong password, a database or a host that is not there."""
-    told = str(error).lower()
-    return any(words in told for words in ("authentication", "does not exist", "resolve", "not known", "role "))
-
-
-def _gone(place: str, error: Exception) -> str:
-    return (
-        f"The store at {place} does not answer: {_line(error)}; see that RAG_LAB_STORE names a PostgreSQL "
-        "server that runs, and start the same command again: it goes on."
-    )
 
 
 def _line(error: Exception) -> str:

@@ -117,8 +117,11 @@ class RateLimitStore:
             now_s = self.clock() + _ahead_s(database)
             database.execute("DELETE FROM refusals WHERE at <= ?", (now_s - WINDOW_S,))
             database.execute("INSERT INTO refusals VALUES (?, ?)", (model, now_s))
-            sent = _moments(database, "SELECT at FROM sent WHERE model = ? AND at <= ? ORDER BY at", model, now_s)
-            refused = _moments(database, "SELECT at FROM refusals WHERE model = ? AND at <= ?", model, now_s)
+            query = "SELECT at FROM {} WHERE model = ? AND at <= ? ORDER BY at"
+            sent, refused = (
+                [at_s for (at_s,) in database.execute(query.format(table), (model, now_s))]
+                for table in ("sent", "refusals")
+            )
             lately = sent[-_LATELY:]
             if sum(at_s >= lately[0] for at_s in refused if lately) <= _FULL_SHARE * len(lately):
                 return False
@@ -138,10 +141,6 @@ class RateLimitStore:
 def _ahead_s(database: Database) -> float:
     """Return by how much the clock of the store is ahead of this machine's, to a tenth: what asking takes is not it."""
     return round(database.now() - time.time(), 1)
-
-
-def _moments(database: Database, query: str, model: str, until_s: float) -> list[float]:
-    return [at_s for (at_s,) in database.execute(query, (model, until_s))]
 
 
 def _breaker(database: Database, model: str, now_s: float) -> tuple[float, float]:

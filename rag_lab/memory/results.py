@@ -90,7 +90,13 @@ class Memory:
     def keeping(self, claimed: Iterable[str]) -> Iterator[None]:
         """Keep one's claims in this block, however long it takes; at its end give up those not stored in it."""
         ended = Event()
-        Thread(target=self._renew, args=(ended,), daemon=True).start()
+
+        def renew() -> None:
+            while not ended.wait(_RENEW_S):
+                with suppress(RagLabError), self._opened() as database, database:
+                    database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (database.now(), *Process.this()))  # noqa: S608 - a constant
+
+        Thread(target=renew, daemon=True).start()
         try:
             yield
         finally:
@@ -120,11 +126,6 @@ class Memory:
         with self._opened() as database:
             return dict(database.execute("SELECT room, count(*) FROM remembered GROUP BY room ORDER BY room"))
 
-    def _renew(self, ended: Event) -> None:
-        while not ended.wait(_RENEW_S):
-            with suppress(RagLabError), self._opened() as database, database:
-                database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (database.now(), *Process.this()))  # noqa: S608 - a constant
-
     def _opened(self) -> AbstractContextManager[Database]:
         return opened_store(self.path, RESULTS)
 
@@ -149,8 +150,10 @@ def _free(database: Database, keys: Sequence[str], me: Process, now_s: float) ->
         query = f"SELECT key FROM remembered WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
         stored = {row[0] for row in database.execute(query, some)}
         for key in some:
-            owner = owners.get(key)
-            if key not in stored and (owner is None or owner[0] == me or _is_void(*owner, now_s)):
+            owner, seen = owners.get(key, (me, now_s))
+            runs = owner == me or owner.runs()
+            is_void = abs(now_s - seen) > _VOID_S if runs is None else not runs
+            if key not in stored and (owner == me or is_void):
                 yield key
 
 
@@ -163,8 +166,3 @@ def _owners(database: Database, keys: Sequence[str]) -> dict[str, tuple[Process,
         rows = {row[0]: (Process(*row[1:5]), row[5]) for row in database.execute(query, some)}
         found |= {key: rows[key] for key in some if key in rows}
     return found
-
-
-def _is_void(owner: Process, seen: float, now_s: float) -> bool:
-    runs = owner.runs()
-    return abs(now_s - seen) > _VOID_S if runs is None else not runs

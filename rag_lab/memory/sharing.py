@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rag_lab.memory.results import Memory, batches
 
 Result = TypeVar("Result")
-Told = Callable[[int, str], object]  # results that are new, and ` waits for …` where that takes long
+Report = Callable[[int, str], object]  # results that are new, and ` waits for …` where that takes long
 
 RETRY_VARIABLE = "RAG_LAB_RETRY_FAILED"
 _LOGGER = logging.getLogger(__name__)
@@ -58,52 +58,38 @@ class Work(Generic[Result]):
         return found
 
     def do(
-        self, memory: Memory | None, missing: Collection[str], told: Told = lambda n, waits: None
+        self, memory: Memory | None, missing: Collection[str], report: Report = lambda n, waits: None
     ) -> dict[str, Result]:
         """Return a result for each of `missing`; several processes that miss the same compute each once."""
         if memory is not None:
-            return self._share(memory, missing, told)
+            return self._share(memory, missing, report)
         found: dict[str, Result] = {}
         for keys in batches(missing, self.batch_size):
             found |= self.compute(keys)
-            told(len(keys), "")
+            report(len(keys), "")
         return found
 
-    def _share(self, memory: Memory, missing: Collection[str], told: Told) -> dict[str, Result]:
+    def _share(self, memory: Memory, missing: Collection[str], report: Report) -> dict[str, Result]:
         found: dict[str, Result] = {}
-        waiting = _Waiting(memory, self.room)
+        waited_s, waits = 0.0, ""
         while todo := [key for key in missing if key not in found]:
-            mine, waits = memory.claim(todo, self.batch_size), ""
-            new = self._compute(memory, mine) if mine else self.recall(memory, todo)
+            if mine := memory.claim(todo, self.batch_size):
+                with memory.keeping(mine):
+                    new = self._computed(memory, mine)
+            else:
+                new = self.recall(memory, todo)
             if not new:
-                waits = waiting.wait(todo)
-            told(len(new), waits)
+                time.sleep(_WAIT_S)
+                waited_s += _WAIT_S
+                if waited_s >= _TELL_AFTER_S and not waits:
+                    waits = f" waits for {', '.join(map(str, memory.holders(todo)))}"
+                    _LOGGER.warning("%s%s, which computes the same results.", self.room, waits)
+            report(len(new), "" if new else waits)
             found |= new
         return found
 
-    def _compute(self, memory: Memory, claimed: list[str]) -> Mapping[str, Result]:
-        with memory.keeping(claimed):
-            return self._computed(memory, claimed)
-
-    def _computed(self, memory: Memory, keys: list[str]) -> Mapping[str, Result]:
-        results = self.compute(keys)
+    def _computed(self, memory: Memory, keys: list[str]) -> dict[str, Result]:
+        results = dict(self.compute(keys))
         texts = {key: self.encode(result) for key, result in results.items()}
         memory.store(self.room, {key: text for key, text in texts.items() if text is not None})
         return results
-
-
-class _Waiting:
-    """The waits for keys that others have claimed."""
-
-    def __init__(self, memory: Memory, waits: str) -> None:
-        self._memory, self._waits = memory, waits
-        self._waited_s, self._told = 0.0, ""
-
-    def wait(self, keys: Sequence[str]) -> str:
-        """Wait a moment; from ten seconds in all on, return ` waits for …`, which is also logged once."""
-        time.sleep(_WAIT_S)
-        self._waited_s += _WAIT_S
-        if self._waited_s >= _TELL_AFTER_S and not self._told:
-            self._told = f" waits for {', '.join(map(str, self._memory.holders(keys)))}"
-            _LOGGER.warning("%s%s, which computes the same results.", self._waits, self._told)
-        return self._told

@@ -73,6 +73,11 @@ def checksum(key: str | bytes, value: bytes) -> bytes:
     return hashlib.blake2b(len(name).to_bytes(4, "big") + name + value, digest_size=8).digest()
 
 
+def content(value: str | bytes | None) -> bytes:
+    """Return what a column holds as bytes; none where damage left nothing."""
+    return value.encode() if isinstance(value, str) else value or b""
+
+
 def recall(database: Database, table: str, keys: Sequence[Key]) -> dict[Key, bytes]:
     """Return the values of those of `keys` that `table` holds unharmed; what is damaged is deleted from it."""
     found: dict[Key, bytes] = {}
@@ -80,16 +85,17 @@ def recall(database: Database, table: str, keys: Sequence[Key]) -> dict[Key, byt
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = keys[start : start + _KEYS_AT_ONCE]
         # Read as bytes: text that is no longer UTF-8 would be an error of the whole query.
-        columns = f"key, {database.as_bytes('value')}, {database.as_bytes('sum')}"
+        columns = f"key, {database.as_bytes.format('value')}, {database.as_bytes.format('sum')}"
         query = f"SELECT {columns} FROM {table} WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608 - our names
         for key, value, kept in database.execute(query, some):
-            content = value.encode() if isinstance(value, str) else value or b""
-            if kept == checksum(key, content):
-                found[key] = content
+            if kept == checksum(key, content(value)):
+                found[key] = content(value)
             else:
                 damaged.append((key, kept))
     if damaged:
-        _drop(database, table, damaged)
+        statement = f"DELETE FROM {table} WHERE key = ? AND {database.as_bytes.format('sum')} = ?"  # noqa: S608 - our names
+        with database:
+            tell_dropped(sum(database.execute(statement, row).rowcount for row in damaged))
     return found
 
 
@@ -101,12 +107,6 @@ def tell_dropped(n: int) -> None:
         _LOGGER.warning(_sentence(n))
     elif n and first:
         atexit.register(lambda: _LOGGER.warning(_sentence(Dropped.n)))
-
-
-def _drop(database: Database, table: str, damaged: Sequence[tuple[str | bytes, bytes]]) -> None:
-    statement = f"DELETE FROM {table} WHERE key = ? AND {database.as_bytes('sum')} = ?"  # noqa: S608 - our names
-    with database:
-        tell_dropped(sum(database.execute(statement, row).rowcount for row in damaged))
 
 
 def _sentence(n: int) -> str:

@@ -70,19 +70,25 @@ def import_store(path: Path) -> Taken:
     try:
         with gzip.open(path, "rb") as file:
             lines = enumerate(_lines(cast(BinaryIO, file)), start=1)
-            _check_header(path, next(lines, (1, b""))[1])
+            try:
+                version = json.loads(next(lines, (1, b""))[1])["rag_lab_store"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                version = None
+            if not isinstance(version, int) or isinstance(version, bool):
+                raise RagLabError(f"{path} is no exported store; `rag-lab store export FILE` writes one.")
+            refuse_newer(version, path)
             for some in batches(lines, _LINES_AT_ONCE):
                 _take(some, taken)
     except (OSError, EOFError, zlib.error) as error:
-        said = f"{taken.entries:,} entries before that were taken" if taken.entries else "nothing was taken"
-        raise RagLabError(f"{path} cannot be read as an exported store ({error}); {said}; export it again.") from None
+        before = f"{taken.entries:,} entries before that were taken" if taken.entries else "nothing was taken"
+        raise RagLabError(f"{path} cannot be read as an exported store ({error}); {before}; export it again.") from None
     return taken
 
 
 def _line(name: str, entry: Entry) -> str:
     value = base64.b64encode(entry.value).decode() if isinstance(entry.key, bytes) else entry.value.decode()
-    told = {"memory": name, "key": key_text(entry.key), "room": entry.room, "value": value, "sum": entry.sum.hex()}
-    return json.dumps(told | {"made": entry.made, "run": entry.run}, ensure_ascii=False) + "\n"
+    row = {"memory": name, "key": key_text(entry.key), "room": entry.room, "value": value, "sum": entry.sum.hex()}
+    return json.dumps(row | {"made": entry.made, "run": entry.run}, ensure_ascii=False) + "\n"
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -94,16 +100,6 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         while line and not line.endswith(b"\n"):
             line = file.readline(_MOST_LINE_BYTES)
         yield b""
-
-
-def _check_header(path: Path, line: bytes) -> None:
-    try:
-        version = json.loads(line)["rag_lab_store"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        version = None
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise RagLabError(f"{path} is no exported store; `rag-lab store export FILE` writes one.")
-    refuse_newer(version, path)
 
 
 def _take(lines: list[tuple[int, bytes]], taken: Taken) -> None:
@@ -119,14 +115,14 @@ def _take(lines: list[tuple[int, bytes]], taken: Taken) -> None:
         taken.entries += len(entries)
 
 
-def _entry(told: dict[str, Any]) -> tuple[str, Entry]:
+def _entry(row: dict[str, Any]) -> tuple[str, Entry]:
     """Return the memory and the entry of a line; an error of Python's where anything in it is wrong."""
-    name, of_vectors = told["memory"], told["memory"] == "vectors"
-    key: str | bytes = bytes.fromhex(told["key"]) if of_vectors else told["key"]
-    value = base64.b64decode(told["value"], validate=True) if of_vectors else told["value"].encode()
-    kept = bytes.fromhex(told["sum"])
-    made, run, room = float(told["made"]), told["run"], told["room"]
-    texts = (told["key"], run, room)
+    name, of_vectors = row["memory"], row["memory"] == "vectors"
+    key: str | bytes = bytes.fromhex(row["key"]) if of_vectors else row["key"]
+    value = base64.b64decode(row["value"], validate=True) if of_vectors else row["value"].encode()
+    kept = bytes.fromhex(row["sum"])
+    made, run, room = float(row["made"]), row["run"], row["room"]
+    texts = (row["key"], run, room)
     if name not in MEMORIES or not math.isfinite(made) or not all(isinstance(text, str) for text in texts):
         raise ValueError
     if any("\0" in text for text in texts) or kept != checksum(key, value) or (b"\0" in value and not of_vectors):
