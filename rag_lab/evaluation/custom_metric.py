@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import Any, get_args
 
 from pydantic import TypeAdapter
@@ -41,7 +42,11 @@ def custom_info(module: Module) -> MetricInfo:
     `is_cost` say what its values mean; `calls` counts those of the judge, for one score.
     """
     made, name = module.value, _name(module)
-    low, high = (_bound(made, side, name) for side in ("low", "high"))
+    bounds = {side: getattr(made, side, None) for side in ("low", "high")}
+    for side, value in bounds.items():
+        if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
+            raise ConfigError(f"The metric {name!r} has {side} = {value!r}; give a number, or leave it out.")
+    low, high = (None if value is None else float(value) for value in bounds.values())
     if low is not None and high is not None and low >= high:
         raise ConfigError(f"The metric {name!r} has low = {low:g}, which is not below its high = {high:g}.")
     calls = getattr(made, "calls", None)
@@ -106,15 +111,6 @@ def _names(made: Any, attribute: str, allowed: Collection[str], name: str) -> fr
     return frozenset(names)
 
 
-def _bound(made: Any, side: str, name: str) -> float | None:
-    value = getattr(made, side, None)
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"The metric {name!r} has {side} = {value!r}; give a number, or leave it out.")
-    return float(value)
-
-
 class WatchedTrace(Trace):
     """A trace that notes when its `stages` are read, also by way of `failure` and `curable`: they differ from run to
     run.
@@ -142,26 +138,12 @@ _SLOT: Any = Trace.__dict__["stages"]
 
 
 @dataclass(frozen=True)
-class _Declared:
-    """A metric that has its name and its needs from what it says of itself."""
-
-    info: MetricInfo
-    code: CustomCode
-
-    @property
-    def name(self) -> str:
-        """As tables say it."""
-        return self.info.name
-
-    @property
-    def needs(self) -> Needs:
-        """What it says that a trace must have, and the models that it asks."""
-        return self.info.needs
-
-
-@dataclass(frozen=True)
-class WholeMetric(_Declared):
+class WholeMetric:
     """A custom whole `Metric`; a batch that fails as a whole is scored again trace by trace."""
+
+    name: str
+    needs: Needs
+    code: CustomCode
 
     def identity(self) -> Mapping[str, Any]:
         """Return its own, and the digest of its source."""
@@ -198,14 +180,19 @@ def build_custom_metric(info: MetricInfo, module: Module, tools: Tools) -> Metri
     """Return what `module` holds as a metric whose faults cost single scores."""
     what = f"metric {info.name!r}"
     if is_whole(module.value):
-        return WholeMetric(info, CustomCode(module, what, "score"))
-    return CustomMetric(info, CustomCode(module, what), tools, tuple(models_asked(module.value, info.name)))
+        return WholeMetric(info.name, info.needs, CustomCode(module, what, "score"))
+    models = tuple(models_asked(module.value, info.name))
+    return CustomMetric(info.name, info.needs, info, CustomCode(module, what), tools, models)
 
 
 @dataclass(frozen=True)
-class CustomMetric(_Declared):
+class CustomMetric:
     """Something that is called with each trace that has what it needs."""
 
+    name: str
+    needs: Needs
+    info: MetricInfo
+    code: CustomCode
     tools: Tools
     models: tuple[str, ...]  # the parameters behind the trace
     batch_size: int = 8  # a kill loses as many at most
@@ -245,7 +232,10 @@ class CustomMetric(_Declared):
             judge = RememberedJudge(
                 self.tools.judge, self.tools.replies or JudgeReplies(self.tools.judge), trace.repeat
             )
-        known: dict[str, Any] = {"judge": judge, "embedder": _Unwatched(self.tools.embedder)}
+        known: dict[str, Any] = {"judge": judge, "embedder": None}
+        if embedder := self.tools.embedder:  # whose weights may be loaded now: they are known by its identity
+            calls = (embedder.identity, embedder.embed_documents, embedder.embed_queries)
+            known["embedder"] = SimpleNamespace(**{call.__name__: unwatched()(call) for call in calls})
         models = [known[name] for name in self.models]
         started, seen = time.perf_counter(), self._seen(trace)
         try:
@@ -295,21 +285,3 @@ class CustomMetric(_Declared):
         if (low is not None and number < low) or (high is not None and number > high):
             raise CustomCodeError(f"the {self.code.what} returned {number:g}, which is beyond its own low or high")
         return number, str(reason)
-
-
-@dataclass(frozen=True)
-class _Unwatched:
-    """An embedder whose weights may be loaded while a metric is watched: they are known by its identity."""
-
-    embedder: Any
-
-    def identity(self) -> Mapping[str, Any]:
-        return dict(self.embedder.identity())
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        with unwatched():
-            return self.embedder.embed_documents(texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> Any:
-        with unwatched():
-            return self.embedder.embed_queries(texts)

@@ -54,20 +54,14 @@ def _check_provider(name: str, measure: Measure) -> None:
     if any(provider.is_available() for provider in able):
         return
     installs = [text for provider in able if (text := provider.install_instructions())]
-    if not installs:
-        wanted = _wanted(measure)
+    if not installs:  # the missing parameters without which no package computes the measure
+        forms = [form for p in ir_measures.DefaultPipeline.providers for form in p.SUPPORTED_MEASURES]
+        params = [item for form in forms if form.NAME == measure.NAME for item in form.params.items()]
+        required = {name for name, allowed in params if getattr(allowed, "required", False)}
+        wanted = sorted(required - measure.params.keys())
         advice = f"give {' and '.join(wanted)} too" if wanted else "leave some out"
         raise ConfigError(f"Metric {name!r}: nothing computes this measure with these parameters; {advice}.")
     raise ConfigError(f"Metric {name!r} needs a package that is not installed: {' or '.join(installs)}.")
-
-
-def _wanted(measure: Measure) -> list[str]:
-    """Return the missing parameters without which no package computes the measure."""
-    import ir_measures
-
-    forms = [form for p in ir_measures.DefaultPipeline.providers for form in p.SUPPORTED_MEASURES]
-    params = [item for form in forms if form.NAME == measure.NAME for item in form.params.items()]
-    return sorted({name for name, allowed in params if getattr(allowed, "required", False)} - measure.params.keys())
 
 
 def _example(measure: Measure) -> str:

@@ -128,7 +128,13 @@ class JudgeCheck:
                 parts.append(
                     f"gave {each.metric} a usable reply for only {each.n_scored} of {each.n_asked} answers{why}"
                 )
-        parts += [] if all(each.has_enough for each in self._overall()) else [self._too_few()]
+        if not all(each.has_enough for each in self._overall()):
+            asked, fewest = counted(self.n_questions, "question"), min(each.n_questions for each in self._overall())
+            if self.n_questions < MIN_QUESTIONS:
+                parts.append(f"was tried on too few to pass: {asked}, at least {MIN_QUESTIONS}")
+            else:
+                few = f"{fewest} of {asked}, at least {MIN_QUESTIONS}"
+                parts.append(f"scored a right and a wrong answer to too few to pass: {few}")
         advice = "its scores can be used"
         if not self.passes:
             advice = "do not build on its scores" + (" before it has passed on more" if self._does_well else "")
@@ -137,22 +143,6 @@ class JudgeCheck:
     @property
     def _does_well(self) -> bool:
         return all(each.suffices for each in self.objects) and all(each.beats_chance for each in self._overall())
-
-    def _too_few(self) -> str:
-        if self.n_questions < MIN_QUESTIONS:
-            return f"was tried on too few to pass: {counted(self.n_questions, 'question')}, at least {MIN_QUESTIONS}"
-        fewest = min(each.n_questions for each in self._overall())
-        of = f"{fewest} of {counted(self.n_questions, 'question')}, at least {MIN_QUESTIONS}"
-        return f"scored a right and a wrong answer to too few to pass: {of}"
-
-    def to_json(self) -> str:
-        """Return the record as JSON."""
-        return _CHECK.dump_json(self, indent=2).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> JudgeCheck:
-        """Read what `to_json` wrote; anything else raises a ValueError."""
-        return _CHECK.validate_json(text)
 
     def __str__(self) -> str:
         prompts = f", prompts in {self.language}" if self.language else ""
@@ -208,7 +198,7 @@ def save_check(check: JudgeCheck, folder: Path | str | None = None) -> Path:
     path = _record_path(check.identity, check.language, Path(folder or home()))
     path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
     with whole_file(path) as partial:
-        partial.write_text(hide_known_json(check.to_json()), encoding="utf-8")
+        partial.write_text(hide_known_json(_CHECK.dump_json(check, indent=2).decode()), encoding="utf-8")
     return path
 
 
@@ -249,7 +239,7 @@ def _read(path: Path) -> JudgeCheck | None:
     if not path.is_file():
         return None
     try:
-        return JudgeCheck.from_json(path.read_text(encoding="utf-8"))
+        return _CHECK.validate_json(path.read_bytes())
     except ValueError:
         _LOG.warning("%s is no record of a judge's trial: run `%s` again.", path, _COMMAND)
         return None

@@ -66,6 +66,7 @@ from rag_lab.statistics.shares import auc_interval
 
 __all__ = ["check_judge", "judge_banner", "judged_metrics", "load_check", "save_check"]
 
+_WITHOUT_COSINE = replace(SPECS["answer_correctness"], models=("judge",), low=0.0, settings={"weights": [1.0, 0.0]})
 _EXCERPT = re.compile(r": ['\"].*$", re.DOTALL)  # the reply's own words at the end of a reason
 
 
@@ -190,15 +191,11 @@ def check_judge(
     """Try a judge on answers made from a dataset of questions with reference answers and evidence.
 
     Args:
-        judge: the chat model.
-        dataset: what the answers are made from.
         n_questions: 20 or more for a judge to pass; each gives a right answer and up to five wrong ones.
         metrics: whose objects are tried; all judged metrics where None.
         embedder: for metrics that also compare meanings; those are left out where None.
         language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
         memory: a file that keeps the scores, so that an interrupted trial goes on.
-        seed: of the sample of questions.
-        progress: show progress bars.
 
     Raises:
         DatasetError: if the dataset has no question that can be used.
@@ -211,16 +208,12 @@ def check_judge(
     tried = evaluate(right, names, judge=judge, embedder=embedder, memory=memory, language=language, progress=progress)
     store = Memory(memory) if memory is not None else None
     tools = Tools(judge, replies=JudgeReplies(judge, store), language=language)
-    without_cosine = replace(SPECS["answer_correctness"], models=("judge",), low=0.0, settings={"weights": [1.0, 0.0]})
-    metrics_on_trial = [
-        make_metric("ragas.faithfulness", SPECS["faithfulness"], tools),
-        make_metric("ragas.answer_correctness without cosine", without_cosine, tools),
-    ]
-    trials = [(metric, _score(metric, items, store, progress)) for metric in metrics_on_trial]
-    faithfulness, first = trials[0]
+    faithfulness = make_metric("ragas.faithfulness", SPECS["faithfulness"], tools)
+    correctness = make_metric("ragas.answer_correctness without cosine", _WITHOUT_COSINE, tools)
+    first = _score(faithfulness, items, store, progress)
+    correct = _score(correctness, items, store, progress)
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
     texts = [name for name in PERTURBATIONS if name != "moved_citation"]  # seen only where the passages are read
-    scores = [*tried, *(score for _, found in trials for score in found), *second]
     return JudgeCheck(
         judge=model_name(identity),
         identity=identity,
@@ -229,13 +222,12 @@ def check_judge(
         n_questions=len(right),
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
-        telling=tuple(
-            each
-            for metric, found in trials
-            for each in discriminations(metric.name, items, found, PERTURBATIONS if metric is faithfulness else texts)
+        telling=(
+            *discriminations(faithfulness.name, items, first, PERTURBATIONS),
+            *discriminations(correctness.name, items, correct, texts),
         ),
         agreement=_agreement(faithfulness.name, first, second),
-        calls=sum(score.calls for score in scores),
+        calls=sum(score.calls for score in (*tried, *first, *correct, *second)),
         seconds=time.perf_counter() - started,
         ragas=version("ragas"),
         language=language,

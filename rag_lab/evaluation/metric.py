@@ -131,18 +131,6 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class TracedMetric(Metric, Protocol):
-    """A metric whose values follow from what traces say, and from nothing else, where `is_traced`.
-
-    How long stages took, and what else their records count, differs from run to run.
-    """
-
-    @property
-    def is_traced(self) -> bool:
-        """Whether it does not read the numbers of the records of stages."""
-
-
-@runtime_checkable
 class CostlyMetric(Metric, Protocol):
     """A metric whose values are remembered one by one: models are asked for them, or libraries loaded."""
 
@@ -167,7 +155,11 @@ class Family:
 
 @dataclass(frozen=True)
 class TraceMetric:
-    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes."""
+    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes.
+
+    Its values follow from what traces say, and from nothing else, where `is_traced`: how long stages took, and what
+    else their records count, differs from run to run.
+    """
 
     name: str
     needs: Needs
@@ -215,34 +207,14 @@ def find_gap(trace: Trace, needs: Needs) -> Gap | None:
 
     What the question lacks comes first: a stage's failure is no loss where there was nothing to measure.
     """
-    return question_gap(trace.question, needs) or _failure_gap(trace, needs) or _missing_gap(trace, needs)
-
-
-def question_gap(question: Question, needs: Needs) -> Gap | None:
-    """Return what the question itself lacks of `needs`, whatever the pipeline does; None where it has all."""
-    unanswerable = "" if question.answerable else ": the documents do not hold the answer"
-    if "evidence" in needs and (unanswerable or not question.evidence):
-        return Gap("not_applicable", f"the question has no evidence{unanswerable}")
-    if "rights" in needs and question.may_see is None and question.namespace is None:
-        return Gap("not_applicable", "its asker may see everything")
-    if "reference" in needs and not question.answers:
-        return Gap("not_applicable", f"the question has no reference answer{unanswerable}")
-    return None
-
-
-def _failure_gap(trace: Trace, needs: Needs) -> Gap | None:
-    failure = trace.failure
-    if failure is None:
-        return None
-    is_missing = (
+    if gap := question_gap(trace.question, needs):
+        return gap
+    if (failure := trace.failure) and (
         ("ranking" in needs and not trace.ranked and failure.stage not in _AFTER_RANKING)
         or ("contexts" in needs and not trace.passages and failure.stage not in _AFTER_CONTEXTS)
         or ("answer" in needs and trace.answer is None)
-    )
-    return Gap("failed", f"{failure.stage} failed: {failure.reason}") if is_missing else None
-
-
-def _missing_gap(trace: Trace, needs: Needs) -> Gap | None:
+    ):
+        return Gap("failed", f"{failure.stage} failed: {failure.reason}")
     if "ranking" in needs and not trace.ranked and not trace.stages:
         return Gap("not_applicable", "retrieval has not run")
     if "answer" in needs and trace.answer is None:
@@ -254,4 +226,16 @@ def _missing_gap(trace: Trace, needs: Needs) -> Gap | None:
     if "contexts" in needs and not trace.passages:
         assembled = any(record.stage == _ASSEMBLY for record in trace.stages)
         return Gap("failed", "the context is empty") if assembled else NO_CONTEXT
+    return None
+
+
+def question_gap(question: Question, needs: Needs) -> Gap | None:
+    """Return what the question itself lacks of `needs`, whatever the pipeline does; None where it has all."""
+    unanswerable = "" if question.answerable else ": the documents do not hold the answer"
+    if "evidence" in needs and (unanswerable or not question.evidence):
+        return Gap("not_applicable", f"the question has no evidence{unanswerable}")
+    if "rights" in needs and question.may_see is None and question.namespace is None:
+        return Gap("not_applicable", "its asker may see everything")
+    if "reference" in needs and not question.answers:
+        return Gap("not_applicable", f"the question has no reference answer{unanswerable}")
     return None

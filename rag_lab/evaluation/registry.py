@@ -135,23 +135,22 @@ def problems(metrics: Iterable[AnyMetric], has_judge: bool, has_embedder: bool =
             found += [str(error)] if names[str(metric)] == 1 else []
             continue
         names[parsed.name] += 1
-        if names[parsed.name] == 1:
-            found += _lacking(parsed, has_judge, has_embedder, language)
+        info, name = parsed.info, parsed.name
+        if names[name] > 1:
+            continue
+        if parsed.is_custom and find_info(name) is not None:
+            found.append(f"A metric of your own is called {name!r}, as a built-in one is: give it another `name`.")
+        if language and not info.translatable:
+            found.append(
+                f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language."
+            )
+        if "judge" in info.needs and not has_judge:
+            found.append(
+                f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out."
+            )
+        if "embeddings" in info.needs and not has_embedder:
+            found.append(f"Metric {name!r} needs an embedding model and none was given: pass one, or leave it out.")
     return [f"Metric {name!r} is named {n} times; name it once." for name, n in names.items() if n > 1] + found
-
-
-def _lacking(parsed: ParsedName, has_judge: bool, has_embedder: bool, language: str) -> list[str]:
-    info, name = parsed.info, parsed.name
-    found = []
-    if parsed.is_custom and find_info(name) is not None:
-        found.append(f"A metric of your own is called {name!r}, as a built-in one is: give it another `name`.")
-    if language and not info.translatable:
-        found.append(f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language.")
-    if "judge" in info.needs and not has_judge:
-        found.append(f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out.")
-    if "embeddings" in info.needs and not has_embedder:
-        found.append(f"Metric {name!r} needs an embedding model and none was given: pass one, or leave it out.")
-    return found
 
 
 @cache
@@ -166,20 +165,18 @@ def _parse_built_in(name: str) -> ParsedName:
             pattern = re.escape(info.name).replace("@k", r"@(\d+)").replace("<stage>", r"([a-z0-9_]+)")
             pattern = pattern.replace(re.escape(IN_TOKENS), r"@(\d+)tokens").replace("<measure>", _IR_MEASURE)
             match = re.fullmatch(pattern, name)
-            if match:
-                argument = (match.groups() or ("",))[0]
-                _check_argument(name, info, argument)
-                return ParsedName(name, info, family, argument)
+            if match is None:
+                continue
+            argument = (match.groups() or ("",))[0]
+            if info.name.endswith("<measure>"):
+                ir_measure(name, argument)
+            elif info.name.endswith("@k") and not 1 <= int(argument) <= MAX_K:
+                raise ConfigError(f"Metric {name!r} has an impossible cut-off: allowed is a number from 1 to {MAX_K}.")
+            elif info.name.endswith(IN_TOKENS) and not 1 <= int(argument) <= MAX_TOKENS:
+                allowed = f"allowed is 1 to {MAX_TOKENS:,}"
+                raise ConfigError(f"Metric {name!r} reads an impossible number of tokens: {allowed}.")
+            return ParsedName(name, info, family, argument)
     raise ConfigError(_unknown(name))
-
-
-def _check_argument(name: str, info: MetricInfo, argument: str) -> None:
-    if info.name.endswith("<measure>"):
-        ir_measure(name, argument)
-    elif info.name.endswith("@k") and not 1 <= int(argument) <= MAX_K:
-        raise ConfigError(f"Metric {name!r} has an impossible cut-off: allowed is a number from 1 to {MAX_K}.")
-    elif info.name.endswith(IN_TOKENS) and not 1 <= int(argument) <= MAX_TOKENS:
-        raise ConfigError(f"Metric {name!r} reads an impossible number of tokens: allowed is 1 to {MAX_TOKENS:,}.")
 
 
 def _unknown(name: str) -> str:

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.tracing import set_attributes
-from rag_lab.evaluation.metric import CostlyMetric, Metric, TracedMetric
+from rag_lab.evaluation.metric import CostlyMetric, Metric
 from rag_lab.memory.results import Memory, batches
 from rag_lab.memory.sharing import Work, retries_failed
 from rag_lab.records import Score, Trace
@@ -26,7 +26,7 @@ _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 _AS_RUN = {"stages": True, "texts": True}  # seconds and the like, which differ from run to run; texts, which spans name
 _SCORE: TypeAdapter[Score] = TypeAdapter(Score)
 
-Advance = Callable[[int], object]  # told how many traces were scored
+Advance = Callable[[int], object]  # is called with how many traces were scored
 
 
 class TracesScored:
@@ -50,7 +50,7 @@ def trace_bytes(trace: Trace) -> bytes:
     return _TRACE.dump_json(trace, exclude=_AS_RUN)
 
 
-def score_whole(metric: TracedMetric, scored: TracesScored, memory: Memory) -> list[Score]:
+def score_whole(metric: Metric, scored: TracesScored, memory: Memory) -> list[Score]:
     """Return one score for each trace, in order, as remembered, or computed and remembered.
 
     Where one failed, none is remembered: what made it fail may be mended.
@@ -68,7 +68,7 @@ def score_whole(metric: TracedMetric, scored: TracesScored, memory: Memory) -> l
     return scores
 
 
-def _decoded(text: str, metric: TracedMetric, traces: Sequence[Trace]) -> list[Score]:
+def _decoded(text: str, metric: Metric, traces: Sequence[Trace]) -> list[Score]:
     rows = json.loads(text)
     return [
         Score(trace.question.question_id, metric.name, value, status, reason, trace.repeat)
@@ -82,10 +82,14 @@ def score_metric(metric: Metric, scored: TracesScored, memory: Memory | None, ad
     Costly ones are remembered one by one, quick ones all together. Those that measure the run are measured in each.
     """
     if isinstance(metric, CostlyMetric):
-        if memory is None:
-            return score_unremembered(metric, scored.traces, advance)
-        return score_costly(metric, scored.traces, memory, advance)
-    if memory is not None and isinstance(metric, TracedMetric) and metric.is_traced:
+        if memory is not None:
+            return score_costly(metric, scored.traces, memory, advance)
+        scores: list[Score] = []
+        for some in batches(scored.traces, metric.batch_size):
+            scores += metric.score(some)
+            advance(len(some))
+        return scores
+    if memory is not None and getattr(metric, "is_traced", False):
         return score_whole(metric, scored, memory)
     return metric.score(scored.traces)
 
@@ -128,12 +132,3 @@ def score_key(metric: CostlyMetric, identity: str, trace: Trace) -> str | None:
     """Return the key of a score, by the digest of the metric's identity; None where there is nothing to compute."""
     reads = metric.reads(trace)
     return None if reads is None else digest({"metric": identity, "repeat": trace.repeat, "reads": dict(reads)})
-
-
-def score_unremembered(metric: CostlyMetric, traces: Sequence[Trace], advance: Advance) -> list[Score]:
-    """Return one score for each trace, in order, without a memory."""
-    scores: list[Score] = []
-    for some in batches(traces, metric.batch_size):
-        scores += metric.score(some)
-        advance(len(some))
-    return scores

@@ -11,7 +11,7 @@ from small_dataset import write_dataset
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.perturb import PERTURBATIONS
 from rag_lab.errors import DatasetError
-from rag_lab.evaluation.judge_check import Discrimination, JudgeCheck, Objects
+from rag_lab.evaluation.judge_check import Discrimination, Objects
 from rag_lab.evaluation.judge_trial import (
     check_judge,
     judge_banner,
@@ -136,7 +136,7 @@ def test_the_record_is_kept_and_the_banner_says_it(dataset, tmp_path):
     assert "scripted:judge-a was not checked: run `rag-lab judge check" in judge_banner(judge.identity(), tmp_path)
     found = check(judge, dataset)
     path = save_check(found, tmp_path)
-    assert JudgeCheck.from_json(path.read_text()) == found
+    assert path.is_file() and load_check(judge.identity(), tmp_path) == found
     for name in (judge.identity(), "scripted:judge-a"):
         assert load_check(name, tmp_path) == found
         assert "could not be told from chance" in judge_banner(name, tmp_path)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
-from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, Visible, find_gap, scored
-from rag_lab.records import Score, Trace
+from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric, Visible
+from rag_lab.records import Trace
 
 _NEEDS: Needs = frozenset({"ranking", "rights"})
 _NO_RULES = Gap("failed", "nothing says whose the files are: give `visible`, as a sweep does from attributes.yaml")
@@ -23,28 +22,12 @@ INFOS = (
 )
 
 
-@dataclass(frozen=True)
-class AccessLeak:
-    """The share of the files on a trace that `visible` closes to its asker."""
-
-    name: str
-    visible: Visible | None
-    needs: Needs = _NEEDS
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the name and the version."""
-        return {"metric": self.name, "version": 1}
-
-    def score(self, traces: Sequence[Trace]) -> list[Score]:
-        """Return one score for each trace, in order; 0 where nothing was shown."""
-        return [scored(trace, self.name, find_gap(trace, self.needs) or self._share(trace)) for trace in traces]
-
-    def _share(self, trace: Trace) -> float | Gap:
-        if self.visible is None:
-            return _NO_RULES
-        shown = set(_sources(trace))
-        closed = [source for source in shown if not self.visible(trace.question, source)]
-        return len(closed) / len(shown) if shown else 0.0
+def _share_closed(trace: Trace, visible: Visible | None) -> float | Gap:
+    """Return the share of the files on a trace that `visible` closes to its asker; 0 where nothing was shown."""
+    if visible is None:
+        return _NO_RULES
+    shown = set(_sources(trace))
+    return sum(not visible(trace.question, source) for source in shown) / len(shown) if shown else 0.0
 
 
 def _sources(trace: Trace) -> Iterator[str]:
@@ -58,7 +41,7 @@ def _sources(trace: Trace) -> Iterator[str]:
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the measure."""
-    return AccessLeak(name, tools.visible)
+    return TraceMetric(name, info.needs, partial(_share_closed, visible=tools.visible), is_traced=False)
 
 
 FAMILY = Family(INFOS, build)

@@ -94,12 +94,6 @@ def read_within(hits: Sequence[Hit], n_tokens: int) -> Iterator[Part]:
         left -= read
 
 
-def build_equal_text(name: str, info: MetricInfo, n_tokens: int) -> Metric:
-    """Return the measure called `name`, of the kind that `info` describes."""
-    measure = _TEXT_COMPUTE[info.name.removeprefix("retrieval.").removesuffix(IN_TOKENS)]
-    return TraceMetric(name, info.needs, partial(_measured, measure=measure, n_tokens=n_tokens))
-
-
 def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | Gap:
     parts = list(read_within(trace.ranked, n_tokens))
     evidence = distinct(trace.question.evidence)
@@ -149,23 +143,23 @@ class RetrievalMetric:
             items.append([(rank, item.grade) for rank, item in zip(counted.ranks, evidence, strict=True)])
             n_hits.append(counted.n)
         try:
-            return self._mean_by_item(items, n_hits) if self.by_item else _calculate(self.measure, items, n_hits)
+            if not self.by_item:
+                return _calculate(self.measure, items, n_hits)
+            # Each item is a topic of its own, since two items may share a hit.
+            alone = [[item] for of_question in items for item in of_question]
+            lengths = [n for n, of_question in zip(n_hits, items, strict=True) for _ in of_question]
+            found = iter(_calculate(self.measure, alone, lengths))
+            return [sum(next(found) for _ in of_question) / len(of_question) for of_question in items]
         except Exception as error:
             gap = Gap("failed", f"ir_measures gave up: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
             return [gap] * len(traces)
-
-    def _mean_by_item(self, items: Sequence[_Items], n_hits: Sequence[int]) -> list[float]:
-        """Average the value of each item taken as a topic of its own: two items may share a hit."""
-        alone = [[item] for of_question in items for item in of_question]
-        lengths = [n for n, of_question in zip(n_hits, items, strict=True) for _ in of_question]
-        found = iter(_calculate(self.measure, alone, lengths))
-        return [sum(next(found) for _ in of_question) / len(of_question) for of_question in items]
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the measure called `name`; `argument` is its cut-off, its tokens, or its own name in ir_measures."""
     if info in TEXT_INFOS:
-        return build_equal_text(name, info, int(argument))
+        measure = _TEXT_COMPUTE[info.name.removeprefix("retrieval.").removesuffix(IN_TOKENS)]
+        return TraceMetric(name, info.needs, partial(_measured, measure=measure, n_tokens=int(argument)))
     ours = info.name.removeprefix("retrieval.").removesuffix("@k")
     if ours == _EVIDENCE_RECALL:
         return RetrievalMetric(name, f"R@{argument}", by_item=True)

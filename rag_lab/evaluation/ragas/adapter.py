@@ -150,20 +150,17 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
         if self._broken is not None:
             raise self._broken
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if new:
-            self._vectors |= dict(zip(new, self._embed(new), strict=True))
+        try:
+            vectors = self._embedder.embed_documents(new) if new else ()
+        except RagLabError as error:
+            self._broken = error  # the model cannot be used: do not load it again for every text
+            raise
+        self._vectors |= {text: vector.tolist() for text, vector in zip(new, vectors, strict=True)}
         return [self._vectors[text] for text in texts]
 
     async def aembed_texts(self, texts: list[str], **_: Any) -> list[list[float]]:
         """Return the texts' unit vectors, in order."""
         return self.embed_texts(texts)
-
-    def _embed(self, texts: list[str]) -> list[list[float]]:
-        try:
-            return [vector.tolist() for vector in self._embedder.embed_documents(texts)]
-        except RagLabError as error:
-            self._broken = error  # the model cannot be used: do not load it again for every text
-            raise
 
 
 async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str, Any]:
@@ -172,18 +169,20 @@ async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str,
 
     The instructions stay in English, as RAGAs' default has it.
     """
-    prompts = {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
-    return {name: await _adapted(prompt, language, session) for name, prompt in prompts.items()}
-
-
-async def _adapted(prompt: Any, language: str, session: Any) -> Any:
-    problem = ""
-    for _ in range(_TRANSLATION_ATTEMPTS):
-        try:
-            return await prompt.adapt(language, session)
-        except JudgeError as error:
-            reason = f"the prompts could not be put into {language}: {error.reason}"
-            raise JudgeError(reason, permanent=error.permanent) from None
-        except ValueError as error:  # RAGAs counts the translated strings
-            problem = str(error)
-    raise JudgeError(f"the prompts could not be put into {language}: {problem}")
+    adapted = {}
+    for name, prompt in vars(metric).items():
+        if not isinstance(prompt, BasePrompt):
+            continue
+        problem = ""
+        for _ in range(_TRANSLATION_ATTEMPTS):
+            try:
+                adapted[name] = await prompt.adapt(language, session)
+                break
+            except JudgeError as error:
+                reason = f"the prompts could not be put into {language}: {error.reason}"
+                raise JudgeError(reason, permanent=error.permanent) from None
+            except ValueError as error:  # RAGAs counts the translated strings
+                problem = str(error)
+        else:
+            raise JudgeError(f"the prompts could not be put into {language}: {problem}")
+    return adapted

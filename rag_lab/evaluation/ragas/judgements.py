@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rag_lab._kit.wording import counted
@@ -34,15 +34,20 @@ def judgement_lines(replies: Iterable[Reply], arguments: Mapping[str, Any]) -> s
     """
     replies = list(replies)
     judged = {item.get("statement") for _, reply in replies for item in _items(reply)}
-    places = _places(arguments)
-    return _bounded([line for prompt, reply in replies for line in _lines(reply, places.get(_context(prompt)), judged)])
-
-
-def _places(arguments: Mapping[str, Any]) -> dict[str | None, str]:
-    """Return what to call a text that the judge read alone."""
-    passages = {text: f"passage {number}" for number, text in reversed(list(enumerate(arguments.get(_CONTEXT, ()), 1)))}
+    # What to call a text that the judge read alone.
     texts = {"response": "answer", "reference": "reference"}
-    return {arguments[name]: text for name, text in texts.items() if name in arguments} | passages
+    places: dict[str | None, str] = {arguments[name]: text for name, text in texts.items() if name in arguments}
+    for number, text in reversed(list(enumerate(arguments.get(_CONTEXT, ()), 1))):
+        places[text] = f"passage {number}"
+    lines = [line for prompt, reply in replies for line in _lines(reply, places.get(_context(prompt)), judged)]
+    length = 0
+    for place, line in enumerate(lines):
+        length += len(line)
+        if length > MAX_CHARS:
+            rest = lines[place:]
+            more = f"… {counted(len(rest), 'more line')} of {sum(map(len, rest)):,} characters not kept"
+            return "\n".join([*lines[:place], more])
+    return "\n".join(lines)
 
 
 def _context(prompt: str) -> str | None:
@@ -90,14 +95,3 @@ def _items(reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _folded(value: object) -> str:
     return " ".join(str(value).split())
-
-
-def _bounded(lines: Sequence[str]) -> str:
-    length = 0
-    for place, line in enumerate(lines):
-        length += len(line)
-        if length > MAX_CHARS:
-            rest = lines[place:]
-            more = f"… {counted(len(rest), 'more line')} of {sum(map(len, rest)):,} characters not kept"
-            return "\n".join([*lines[:place], more])
-    return "\n".join(lines)

@@ -10,15 +10,14 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from importlib.metadata import version
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_output import JudgeError
@@ -26,10 +25,10 @@ from rag_lab.evaluation.judge_queue import JudgeQueue
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.ragas.judgements import judgement_lines
 from rag_lab.evaluation.ragas.table import INFOS, SPECS, RagasSpec, fill_arguments
+from rag_lab.memory.results import batches
+from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Score, Trace
 from rag_lab.redaction import one_line
-
-Result = TypeVar("Result")
 
 _ROUNDING = 1e-5  # of float32 vectors of unit length
 _JUDGED_BATCH = 8  # scores that ask the judge at the same time
@@ -40,102 +39,36 @@ _ATTEMPTS = 2  # where RAGAs itself takes an unusable reply for final
 _ADAPTER = "rag_lab.evaluation.ragas.adapter"
 
 
-@dataclass(frozen=True)
-class RagasCall:
-    """A RAGAs class with the models that one score asks; `translator` puts its prompts into `language`, where set."""
-
-    spec: RagasSpec
-    session: Any = None
-    embeddings: Any = None
-    language: str = ""
-    translator: Any = None
-
-    async def value(self, arguments: Mapping[str, Any]) -> tuple[float | None, JudgeError | None]:
-        """Return RAGAs' value, or the error that stands for it."""
-        try:
-            value = await self._ragas_value(arguments)
-        except JudgeError as error:
-            return None, error
-        except RagLabError as error:
-            return None, JudgeError(str(error), permanent=False)
-        except Exception as error:  # one trace's trouble inside RAGAs is that trace's failed score
-            text = str(error).strip()
-            first_line = one_line(text.splitlines()[0], 200) if text else type(error).__name__
-            return None, JudgeError(f"RAGAs gave up: {first_line}", permanent=False)
-        if self.session and self.session.error:
-            return None, self.session.error
-        if not math.isfinite(value):
-            return None, JudgeError("RAGAs gave no number")
-        if not self.spec.low - _ROUNDING <= value <= 1 + _ROUNDING:
-            return None, JudgeError(f"RAGAs gave {value:g}, which is outside its range")
-        return value, None
-
-    async def _ragas_value(self, arguments: Mapping[str, Any]) -> float:
-        models = {"llm": self.session, "embeddings": self.embeddings}
-        wanted = {name: model for name, model in models.items() if model is not None}
-        metric = getattr(ragas_module(self.spec.module), self.spec.class_name)(**wanted, **self.spec.settings)
-        if self.translator is not None:
-            adapted = await ragas_module(_ADAPTER).adapted_prompts(metric, self.language, self.translator)
-            vars(metric).update(adapted)
-        if self.spec.is_legacy:
-            sample = ragas_module("ragas.dataset_schema").SingleTurnSample(**arguments)
-            return float(await metric.single_turn_ascore(sample))
-        return float((await metric.ascore(**arguments)).value)
-
-
 def ragas_module(name: str) -> ModuleType:
     """Import a module of RAGAs, or one of ours that does, which would report its use otherwise."""
     os.environ["RAGAS_DO_NOT_TRACK"] = "true"
     return import_module(name)
 
 
-def run_to_end(coroutine: Coroutine[Any, Any, Result], stop: Callable[[], None]) -> Result:
-    """Run to the end in a thread of its own: a notebook's thread already runs an event loop.
-
-    An interruption reaches the waiting thread alone, so `stop` must bring the coroutine to its end.
-    """
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ragas") as thread:
-        future = thread.submit(copy_context().run, asyncio.run, coroutine)
-        try:
-            return future.result()
-        except BaseException:
-            stop()
-            raise
-
-
 @dataclass(frozen=True)
 class RagasMetric:
-    """One RAGAs metric with the models it asks."""
+    """One RAGAs metric with the models it asks; None where it asks none, or there is none."""
 
     name: str
     spec: RagasSpec
-    tools: Tools
+    needs: Needs
+    judge: ChatModel | None
+    embedder: Embedder | None
+    language: str  # into which the examples of its prompts are put
+    batch_size: int  # traces that are measured concurrently, and between two saves
     queue: JudgeQueue | None = field(compare=False)
-
-    @property
-    def needs(self) -> Needs:
-        """What a trace must have, and which models are asked."""
-        return self.spec.needs
-
-    @property
-    def batch_size(self) -> int:
-        """How many traces are measured concurrently, and between two saves."""
-        if self.queue is None:
-            return _CHEAP_BATCH
-        return _JUDGED_BATCH if self.queue.n_at_once == 1 else _ROUNDS * self.queue.n_at_once
 
     def identity(self) -> Mapping[str, Any]:
         """Return the RAGAs class and version, its settings, and the identities of the models it asks."""
-        judge, embedder = self._models()
         return {
             "metric": self.name,
             "version": 2,
             "ragas": version("ragas"),
             **({"library": version(self.spec.library)} if self.spec.library else {}),
             "settings": dict(self.spec.settings),
-            **({"language": self.tools.language} if self._is_translated else {}),
-            "judge": None if judge is None else dict(judge.identity()),
-            "embedder": None if embedder is None else dict(embedder.identity()),
+            **({"language": self.language} if self.language else {}),
+            "judge": None if self.judge is None else dict(self.judge.identity()),
+            "embedder": None if self.embedder is None else dict(self.embedder.identity()),
         }
 
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
@@ -149,43 +82,47 @@ class RagasMetric:
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order, `batch_size` of them at a time."""
-        arguments = [self._arguments(trace) for trace in traces]
-        gaps = [each for each in arguments if isinstance(each, Gap)]
-        if len(gaps) == len(arguments):  # RAGAs is not imported for them
+        gaps = [each for each in map(self._arguments, traces) if isinstance(each, Gap)]
+        if len(gaps) == len(traces):  # RAGAs is not imported for them
             return [gap.to_score(trace, self.name) for trace, gap in zip(traces, gaps, strict=True)]
         scores: list[Score] = []
-        for start in range(0, len(traces), self.batch_size):
-            batch = self._score_batch(traces[start : start + self.batch_size])
-            scores += run_to_end(batch, self.queue.stop if self.queue is not None else lambda: None)
+        # A thread of its own, since a notebook's already runs an event loop. An interruption reaches the waiting thread
+        # alone: the queue's stop brings the other one to its end.
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ragas") as thread:
+            for some in batches(traces, self.batch_size):
+                future = thread.submit(copy_context().run, asyncio.run, self._score_batch(some))
+                try:
+                    scores += future.result()
+                except BaseException:
+                    if self.queue is not None:
+                        self.queue.stop()
+                    raise
         return scores
 
     async def _score_batch(self, traces: Sequence[Trace]) -> list[Score]:
         ragas_module(self.spec.module)  # so that no score is charged with the import
         arguments = [self._arguments(trace) for trace in traces]
         asked = [each for each in arguments if not isinstance(each, Gap)]
-        started = time.perf_counter()
-        embeddings = self._embeddings(asked)
+        started, embeddings = time.perf_counter(), None
+        if self.embedder is not None and asked:
+            embeddings = ragas_module(_ADAPTER).RagasEmbeddings(self.embedder)
+            embeddings.prime(text for each in asked for text in _texts(each))
         share_s = (time.perf_counter() - started) / max(len(asked), 1)
-        return list(
-            await asyncio.gather(
-                *(self._score(t, each, embeddings, share_s) for t, each in zip(traces, arguments, strict=True))
-            )
-        )
+        each_score = (self._score(t, one, embeddings, share_s) for t, one in zip(traces, arguments, strict=True))
+        return list(await asyncio.gather(*each_score))
 
     async def _score(self, trace: Trace, arguments: dict[str, Any] | Gap, embeddings: Any, share_s: float) -> Score:
         if isinstance(arguments, Gap):
             return arguments.to_score(trace, self.name)
-        session = translator = None
+        session = None
         if self.queue:
             attempts = 1 if self.spec.asks_again else _ATTEMPTS
             session = ragas_module(_ADAPTER).JudgeSession(self.queue, trace.repeat, attempts)
-        if self._is_translated:  # the same translations for all repeats, and not counted as calls of a score
-            translator = ragas_module(_ADAPTER).JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
         started = time.perf_counter()
-        call = RagasCall(self.spec, session, embeddings, self.tools.language, translator)
-        value, error = await call.value(arguments)
+        value, error = await self._value(arguments, session, embeddings)
         lines = judgement_lines(session.replies, arguments) if session else ""
         own_s = session.seconds if session else time.perf_counter() - started
+        model = self.judge or self.embedder
         return Score(
             trace.question.question_id,
             self.name,
@@ -193,7 +130,7 @@ class RagasMetric:
             "scored" if error is None else "failed",
             lines if error is None else error.reason,
             trace.repeat,
-            judge=self._judge_name,
+            judge="" if model is None else model_name(model.identity()),
             seconds=own_s + share_s,
             calls=session.calls if session else 0,
             curable=error is not None and not error.permanent,
@@ -201,31 +138,41 @@ class RagasMetric:
             + (embeddings.truncated_tokens(_texts(arguments)) if embeddings else 0),
         )
 
+    async def _value(
+        self, arguments: Mapping[str, Any], session: Any, embeddings: Any
+    ) -> tuple[float | None, JudgeError | None]:
+        """Return RAGAs' value, or the error that stands for it."""
+        models = {"llm": session, "embeddings": embeddings}
+        wanted = {name: model for name, model in models.items() if model is not None}
+        try:
+            metric = getattr(ragas_module(self.spec.module), self.spec.class_name)(**wanted, **self.spec.settings)
+            if self.language:  # the same translations for all repeats, and not counted as calls of a score
+                adapter = ragas_module(_ADAPTER)
+                translator = adapter.JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
+                vars(metric).update(await adapter.adapted_prompts(metric, self.language, translator))
+            if self.spec.is_legacy:
+                sample = ragas_module("ragas.dataset_schema").SingleTurnSample(**arguments)
+                value = float(await metric.single_turn_ascore(sample))
+            else:
+                value = float((await metric.ascore(**arguments)).value)
+        except JudgeError as error:
+            return None, error
+        except RagLabError as error:
+            return None, JudgeError(str(error), permanent=False)
+        except Exception as error:  # one trace's trouble inside RAGAs is that trace's failed score
+            text = str(error).strip()
+            first_line = one_line(text.splitlines()[0], 200) if text else type(error).__name__
+            return None, JudgeError(f"RAGAs gave up: {first_line}", permanent=False)
+        if session and session.error:
+            return None, session.error
+        if not math.isfinite(value):
+            return None, JudgeError("RAGAs gave no number")
+        if not self.spec.low - _ROUNDING <= value <= 1 + _ROUNDING:
+            return None, JudgeError(f"RAGAs gave {value:g}, which is outside its range")
+        return value, None
+
     def _arguments(self, trace: Trace) -> dict[str, Any] | Gap:
         return find_gap(trace, self.needs) or fill_arguments(self.spec, trace)
-
-    def _embeddings(self, asked: Sequence[Mapping[str, Any]]) -> Any:
-        _, embedder = self._models()
-        if embedder is None or not asked:
-            return None
-        embeddings = ragas_module(_ADAPTER).RagasEmbeddings(embedder)
-        embeddings.prime(text for arguments in asked for text in _texts(arguments))
-        return embeddings
-
-    @property
-    def _is_translated(self) -> bool:
-        return bool(self.tools.language) and "judge" in self.needs
-
-    def _models(self) -> tuple[Any, Any]:
-        needs = self.needs
-        return (self.tools.judge if "judge" in needs else None, self.tools.embedder if "embeddings" in needs else None)
-
-    @cached_property
-    def _judge_name(self) -> str:
-        """Return who gave the score: the judge, else the embedding model."""
-        judge, embedder = self._models()
-        model = judge or embedder
-        return "" if model is None else model_name(model.identity())
 
 
 def _texts(arguments: Mapping[str, Any]) -> list[str]:
@@ -240,8 +187,13 @@ def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
 
 def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     """Return a metric of any RAGAs class, also one that the table does not name."""
-    queue = JudgeQueue(tools.judge, tools.replies) if "judge" in spec.needs and tools.judge is not None else None
-    return RagasMetric(name, spec, tools, queue)
+    needs, queue, batch_size = spec.needs, None, _CHEAP_BATCH
+    judge = tools.judge if "judge" in needs else None
+    if judge is not None:
+        queue = JudgeQueue(judge, tools.replies)
+        batch_size = _JUDGED_BATCH if queue.n_at_once == 1 else _ROUNDS * queue.n_at_once
+    embedder, language = tools.embedder if "embeddings" in needs else None, tools.language if "judge" in needs else ""
+    return RagasMetric(name, spec, needs, judge, embedder, language, batch_size, queue)
 
 
 FAMILY = Family(INFOS, build)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_lab.evaluation.metric import Gap, MetricInfo, Need, Needs
-from rag_lab.records import Evidence, Trace
+from rag_lab.records import Evidence, Passage, Trace
 
 _COLLECTIONS = "ragas.metrics.collections"
 
@@ -89,20 +89,10 @@ def _no_context(evidence: Sequence[Evidence]) -> str:
     )
 
 
-def _retrieved_ids(trace: Trace) -> list[str]:
+def _ids(trace: Trace, items: Sequence[Passage | Evidence]) -> list[str]:
+    """Return the places of some items; of a file in which the label of one item has no page, the file alone."""
     unpaged = {item.source for item in trace.question.evidence if item.page is None}
-    return [p.source if p.source in unpaged else _place(p.source, p.page) for p in trace.passages]
-
-
-def _reference_ids(trace: Trace) -> list[str]:
-    """Return the places of the evidence; of a file in which one item has no page, the file alone."""
-    evidence = trace.question.evidence
-    unpaged = {item.source for item in evidence if item.page is None}
-    return [item.source if item.source in unpaged else _place(item.source, item.page) for item in evidence]
-
-
-def _place(source: str, page: int | None) -> str:
-    return f"{source}#{page}"
+    return [one.source if one.source in unpaged else f"{one.source}#{one.page}" for one in items]
 
 
 _FILL: dict[str, Callable[[Trace], Any]] = {
@@ -111,8 +101,8 @@ _FILL: dict[str, Callable[[Trace], Any]] = {
     "reference": lambda trace: trace.question.answers[0],
     "retrieved_contexts": lambda trace: [passage.text for passage in trace.passages],
     "whole_contexts": lambda trace: [passage.retrieved for passage in trace.passages],
-    "retrieved_context_ids": _retrieved_ids,
-    "reference_context_ids": _reference_ids,
+    "retrieved_context_ids": lambda trace: _ids(trace, trace.passages),
+    "reference_context_ids": lambda trace: _ids(trace, trace.question.evidence),
     "reference_contexts": lambda trace: list(dict.fromkeys(item.context for item in trace.question.evidence)),
 }
 
