@@ -13,7 +13,7 @@ import pandas as pd
 
 from rag_lab.statistics.bootstrap import units
 from rag_lab.statistics.families import Hypothesis, Options, answers
-from rag_lab.statistics.intervals import ENOUGH_DIFFERING, guarded_bounds, student_bounds
+from rag_lab.statistics.intervals import ENOUGH_DIFFERING, student_bounds
 from rag_lab.statistics.randomization import smallest_n, step_down
 from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.verdict import ALPHA
@@ -52,8 +52,8 @@ def is_apart(values: Floats, groups: Numbers | None = None) -> bool:
     column = units(values[there], None if groups is None else groups[there].tolist())
     low, high = student_bounds(column, 1 - ALPHA)
     if np.count_nonzero(column.sums) < ENOUGH_DIFFERING:
-        guarded = guarded_bounds(column, 1 - ALPHA, -1.0, 1.0)
-        low, high = min(low, guarded[0]), max(high, guarded[1])
+        low = min(low, student_bounds(column.with_one_more(-1.0), 1 - ALPHA)[0])
+        high = max(high, student_bounds(column.with_one_more(1.0), 1 - ALPHA)[1])
     return low > 0 or high < 0
 
 

@@ -63,11 +63,12 @@ def check_judge(
       rag-lab judge check llamacpp:smollm2 --metric ragas.faithfulness
     """
     from rag_lab.data.dataset import Dataset
-    from rag_lab.evaluation import judge_trial
+    from rag_lab.evaluation.judge_check import save_check
+    from rag_lab.evaluation.judge_trial import check_judge
     from rag_lab.models.config import ModelsConfig
     from rag_lab.models.shared import chat_model, embedder
 
-    found = judge_trial.check_judge(
+    found = check_judge(
         chat_model(model),
         Dataset.load(dataset),
         n_questions=questions,
@@ -78,7 +79,7 @@ def check_judge(
         seed=seed,
         progress=True,
     )
-    path = judge_trial.save_check(found)
+    path = save_check(found)
     typer.echo(str(found))
     typer.echo(f"\nKept in {path}")
 

@@ -28,31 +28,12 @@ from rag_lab.corpus.index.build import CHUNKS
 from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
 from rag_lab.corpus.index.locate import locate_evidence
 from rag_lab.corpus.split.chunks import split
+from rag_lab.data import perturb
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.perturb import (
-    PERTURBATIONS,
-    Perturbation,
-    add_unsupported_sentence,
-    change_number,
-    entities,
-    move_citation,
-    negate,
-    swap_entity,
-)
 from rag_lab.data.sampling import stratified
 from rag_lab.errors import DatasetError
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.judge_check import (
-    ALL,
-    MIN_QUESTIONS,
-    Agreement,
-    Discrimination,
-    JudgeCheck,
-    Objects,
-    judge_banner,
-    load_check,
-    save_check,
-)
+from rag_lab.evaluation.judge_check import ALL, MIN_QUESTIONS, Agreement, Discrimination, JudgeCheck, Objects
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import Metric, Tools, model_name
 from rag_lab.evaluation.ragas.metrics import make_metric
@@ -64,8 +45,6 @@ from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Answer, Citation, Passage, Question, Score, StageRecord, Trace
 from rag_lab.statistics.shares import auc_interval
 
-__all__ = ["check_judge", "judge_banner", "judged_metrics", "load_check", "save_check"]
-
 _WITHOUT_COSINE = replace(SPECS["answer_correctness"], models=("judge",), low=0.0, settings={"weights": [1.0, 0.0]})
 _EXCERPT = re.compile(r": ['\"].*$", re.DOTALL)  # the reply's own words at the end of a reason
 
@@ -75,7 +54,7 @@ class TrialItem:
     """An answer that the judge must score; `perturbation` is None where it is right."""
 
     trace: Trace
-    perturbation: Perturbation | None = None
+    perturbation: perturb.Perturbation | None = None
 
 
 def trial_items(dataset: Dataset, n_questions: int, seed: int = 0) -> list[TrialItem]:
@@ -106,15 +85,17 @@ def _contexts(question: Question) -> list[str]:
 
 def _items(question: Question, others: Sequence[Question]) -> list[TrialItem]:
     right, contexts = question.answers[0], _contexts(question)
-    wrong: dict[Perturbation, str | None] = {
-        "swapped_entity": swap_entity(right, [name for other in others for name in entities(other.answers[0])]),
-        "negation": negate(right),
-        "changed_number": change_number(right),
-        "unsupported_sentence": add_unsupported_sentence(right, [other.answers[0] for other in others]),
+    wrong: dict[perturb.Perturbation, str | None] = {
+        "swapped_entity": perturb.swap_entity(
+            right, [name for other in others for name in perturb.entities(other.answers[0])]
+        ),
+        "negation": perturb.negate(right),
+        "changed_number": perturb.change_number(right),
+        "unsupported_sentence": perturb.add_unsupported_sentence(right, [other.answers[0] for other in others]),
     }
     items = [TrialItem(_trace(question, right, contexts))]
     items += [TrialItem(_trace(question, text, contexts), name) for name, text in wrong.items() if text is not None]
-    moved = move_citation(contexts, [context for other in others for context in _contexts(other)])
+    moved = perturb.move_citation(contexts, [context for other in others for context in _contexts(other)])
     return items if moved is None else [*items, TrialItem(_trace(question, right, [moved]), "moved_citation")]
 
 
@@ -150,11 +131,11 @@ def try_metric(
     """
     items = trial_items(dataset, n_questions, seed)
     scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
-    return discriminations(parse_name(metric).name, items, scores, PERTURBATIONS)
+    return discriminations(parse_name(metric).name, items, scores, perturb.PERTURBATIONS)
 
 
 def discriminations(
-    metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[Perturbation]
+    metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[perturb.Perturbation]
 ) -> list[Discrimination]:
     """Return one result for each perturbation of `seen`, and one of all; answers without a score are out."""
     results = []
@@ -213,7 +194,8 @@ def check_judge(
     first = _score(faithfulness, items, store, progress)
     correct = _score(correctness, items, store, progress)
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
-    texts = [name for name in PERTURBATIONS if name != "moved_citation"]  # seen only where the passages are read
+    # A moved citation is seen only where the passages are read.
+    texts = [name for name in perturb.PERTURBATIONS if name != "moved_citation"]
     return JudgeCheck(
         judge=model_name(identity),
         identity=identity,
@@ -223,7 +205,7 @@ def check_judge(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
         telling=(
-            *discriminations(faithfulness.name, items, first, PERTURBATIONS),
+            *discriminations(faithfulness.name, items, first, perturb.PERTURBATIONS),
             *discriminations(correctness.name, items, correct, texts),
         ),
         agreement=_agreement(faithfulness.name, first, second),

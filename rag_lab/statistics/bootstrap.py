@@ -56,14 +56,9 @@ class Units:
         return math.fsum(self.sums) / math.fsum(self.counts)
 
     @property
-    def averages(self) -> Floats:
-        """The mean of each unit."""
-        return self.sums / self.counts
-
-    @property
     def n_uncommon(self) -> int:
         """Number of units that differ from the commonest one; all, where no two are equal."""
-        _, how_often = np.unique(np.round(self.averages, _DIGITS), return_counts=True)
+        _, how_often = np.unique(np.round(self.sums / self.counts, _DIGITS), return_counts=True)
         commonest = int(how_often.max(initial=1))
         return len(self.sums) - (commonest if commonest > 1 else 0)
 
@@ -78,7 +73,8 @@ class Units:
         if len(self.sums) < 2:
             return None
         residuals = self.sums - self.mean * self.counts
-        return math.sqrt(math.fsum(residuals**2 / (1 - self._shares))) / math.fsum(self.counts)
+        shares = self.counts / math.fsum(self.counts)
+        return math.sqrt(math.fsum(residuals**2 / (1 - shares))) / math.fsum(self.counts)
 
     @property
     def degrees_of_freedom(self) -> float:
@@ -87,13 +83,10 @@ class Units:
         Bell and McCaffrey (2002), as Pustejovsky and Tipton (2018), "Small-Sample Methods for Cluster-Robust Variance
         Estimation", equation 11, with independent values as the working model. Needs 2 units.
         """
-        squares = self._shares**2
-        leverage = squares / (1 - self._shares)
+        shares = self.counts / math.fsum(self.counts)
+        squares = shares**2
+        leverage = squares / (1 - shares)
         return 1 / math.fsum([*squares, math.fsum(leverage) ** 2, *-(leverage**2)])
-
-    @property
-    def _shares(self) -> Floats:
-        return np.asarray(self.counts / math.fsum(self.counts))
 
     def with_one_more(self, value: float) -> Units:
         """Return these units and one more of which each value is `value`.
@@ -125,16 +118,6 @@ def units(values: Sequence[float] | Floats, clusters: Sequence[Hashable] | None 
     return _sorted(sums, np.array([len(group) for group in members.values()], dtype=np.float64))
 
 
-def padded(columns: Sequence[Units]) -> tuple[Floats, Floats]:
-    """Return the sums and the counts as (g, k), g the most units of any; the others end in zeros."""
-    rows = max(len(column.sums) for column in columns)
-    sums, counts = np.zeros((rows, len(columns))), np.zeros((rows, len(columns)))
-    for index, column in enumerate(columns):
-        sums[: len(column.sums), index] = column.sums
-        counts[: len(column.counts), index] = column.counts
-    return sums, counts
-
-
 def _sorted(sums: Floats, counts: Floats) -> Units:
     order = np.lexsort((counts, sums))
     return Units(sums[order] + 0.0, counts[order])
@@ -152,8 +135,15 @@ def bca_bounds(columns: Sequence[Units], confidence: float, seed: int) -> tuple[
     tail = (1 - confidence) / 2
     z = np.array([[ndtri(tail)], [ndtri(1 - tail)]])
     with np.errstate(all="ignore"):  # undefined columns are told apart below
-        bias = _bias(resampled, means)
-        levels = ndtr(bias + (bias + z) / (1 - _acceleration(columns) * (bias + z)))
+        slack = 1e-12 * np.maximum(1, np.abs(means))  # a resampled mean equal to the mean counts half on either side
+        below = (resampled < (means - slack)[:, None]).mean(axis=1)
+        above = (resampled > (means + slack)[:, None]).mean(axis=1)
+        bias = ndtri((1 + below - above) / 2)
+        # For a mean, the jackknife's skewness is that of the units' deviations.
+        deviations = [column.sums - column.mean * column.counts for column in columns]
+        cubes = np.array([(deviation**3).sum() for deviation in deviations])
+        squares = np.array([(deviation**2).sum() for deviation in deviations])
+        levels = ndtr(bias + (bias + z) / (1 - cubes / (6 * squares**1.5) * (bias + z)))
     defined = np.isfinite(levels).all(axis=0) & (levels[0] < levels[1])
     low, high = _quantiles(resampled, np.where(defined, levels, [[tail], [1 - tail]]))
     return low, high, defined
@@ -175,7 +165,11 @@ def expanded_percentile_bounds(columns: Sequence[Units], confidence: float, seed
 
 def resampled_means(columns: Sequence[Units], seed: int) -> Floats:
     """Return (k, N_RESAMPLES) means; a resample that drew nothing (of very few units) counts as the sample itself."""
-    sums, counts = padded(columns)
+    rows = max(len(column.sums) for column in columns)
+    sums, counts = np.zeros((rows, len(columns))), np.zeros((rows, len(columns)))  # shorter columns end in zeros
+    for index, column in enumerate(columns):
+        sums[: len(column.sums), index] = column.sums
+        counts[: len(column.counts), index] = column.counts
     sizes, which = np.unique(counts, axis=1, return_inverse=True)
     stacked = np.hstack([sums, sizes]).T.copy()
     means = (sums.sum(axis=0) / counts.sum(axis=0))[:, None]
@@ -231,21 +225,3 @@ def _quantiles(resampled: Floats, levels: Floats) -> tuple[Floats, Floats]:
     here, above = resampled[rows, below], resampled[rows, below + 1]
     bounds = here + (place - below) * (above - here)
     return bounds[0], bounds[1]
-
-
-def _bias(resampled: Floats, means: Floats) -> Floats:
-    """Return z0; a resampled mean equal to the mean (to rounding) counts half on either side."""
-    slack = 1e-12 * np.maximum(1, np.abs(means))
-    below = (resampled < (means - slack)[:, None]).mean(axis=1)
-    above = (resampled > (means + slack)[:, None]).mean(axis=1)
-    result: Floats = ndtri((1 + below - above) / 2)
-    return result
-
-
-def _acceleration(columns: Sequence[Units]) -> Floats:
-    """Return a: for a mean, the jackknife's skewness is that of the units' deviations."""
-    deviations = [column.sums - column.mean * column.counts for column in columns]
-    cubes = np.array([(deviation**3).sum() for deviation in deviations])
-    squares = np.array([(deviation**2).sum() for deviation in deviations])
-    result: Floats = cubes / (6 * squares**1.5)
-    return result

@@ -8,7 +8,7 @@ others keep their level.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
@@ -170,8 +170,11 @@ def answers(
     for name in get_args(FamilyName):
         members = {one.key: one for one in samples.values() if (one.key in primary) is (name == "primary")}
         tested |= _tested(members, name, options)
-    kept = [one for one in wanted if one in samples]
-    for one, difference in zip(kept, _differences(kept, samples, scales, options), strict=True):
+    clusters, kept = options.clusters, [one for one in wanted if one in samples]
+    groups = None if clusters is None else [cluster_labels(samples[one].questions, clusters) for one in kept]
+    pairs = [(samples[one].values, np.zeros(len(samples[one].values))) for one in kept]
+    reach = [None if (width := scales[one.metric].width) is None else width * one.reach for one in kept]
+    for one, difference in zip(kept, paired_differences(pairs, clusters=groups, reach=reach), strict=True):
         scale = scales[one.metric]
         floor = floor_over((options.noise or {}).get(one.metric), difference.n, one.squares)
         sample, test, failures = samples[one], tested[samples[one].key], None
@@ -207,13 +210,14 @@ def lone_answer(values: Sequence[float]) -> Answer:
 def _tested(members: Mapping[Hashable, Sample], name: FamilyName, options: Options) -> dict[Hashable, _Tested]:
     alpha = STRICT[name] if options.strict else ALPHA
     found: dict[Hashable, _Tested] = {}
-    units = _Units(options.clusters, members.values())
-    sums = {key: units.sums(one.questions, one.values) for key, one in members.items()}
+    ids = (one for sample in members.values() for one in (*sample.questions, *sample.asked))
+    unit = unit_places(ids, options.clusters)
+    sums = {key: _sums(unit, one.questions, one.values) for key, one in members.items()}
     able = [key for key, column in sums.items() if np.count_nonzero(column) >= smallest_n(alpha)]
     test = step_down(np.stack([sums[key] for key in able], axis=1)) if able else None
     family = Family(name, alpha, len(able), test.critical(alpha) if test else None)
     p_corrected = _corrected(test, options.correction)
-    failures = _with_failures({key: members[key] for key in able}, sums, units, options)
+    failures = _with_failures({key: members[key] for key in able}, sums, unit, options)
     place = {key: index for index, key in enumerate(able)}
     for key, one in members.items():
         if key in place and test is not None:
@@ -233,14 +237,14 @@ def _corrected(test: FamilyTest | None, correction: Correction) -> list[float | 
 
 
 def _with_failures(
-    members: Mapping[Hashable, Sample], sums: Mapping[Hashable, Floats], units: _Units, options: Options
+    members: Mapping[Hashable, Sample], sums: Mapping[Hashable, Floats], unit: Mapping[Any, int], options: Options
 ) -> dict[Hashable, float | None]:
     """Return the corrected p-values with failures at the worst value, of the comparisons in which something failed."""
     failed = {key for key, one in members.items() if one.n_failed}
     if not failed:
         return {}
     columns = {
-        key: units.sums(one.asked, one.filled) if key in failed and len(one.filled) else sums[key]
+        key: _sums(unit, one.asked, one.filled) if key in failed and len(one.filled) else sums[key]
         for key, one in members.items()
     }
     test = step_down(np.stack(list(columns.values()), axis=1))
@@ -252,32 +256,9 @@ def _with_failures(
     }
 
 
-class _Units:
-    """The questions or clusters of a family, in one order."""
-
-    def __init__(self, clusters: Clusters | None, samples: Iterable[Sample]) -> None:
-        ids = (one for sample in samples for one in (*sample.questions, *sample.asked))
-        self._place = unit_places(ids, clusters)
-        self.n = len(set(self._place.values()))
-
-    def sums(self, questions: Sequence[Any], values: Floats) -> Floats:
-        """Return the sum of the values of each unit, (g,)."""
-        places = np.array([self._place[one] for one in questions], dtype=np.int64)
-        summed = np.bincount(places, values, minlength=self.n) if len(places) else np.zeros(self.n)
-        # A cluster whose wins and losses cancel out differs by rounding alone.
-        return np.where(np.abs(summed) <= 1e-9, 0.0, summed)
-
-
-def _differences(
-    hypotheses: Sequence[Hypothesis],
-    samples: Mapping[Hypothesis, Sample],
-    scales: Mapping[Any, Scale],
-    options: Options,
-) -> list[PairedDifference]:
-    values = [samples[one].values for one in hypotheses]
-    clusters = options.clusters
-    groups = None if clusters is None else [cluster_labels(samples[one].questions, clusters) for one in hypotheses]
-    pairs = [(one, np.zeros(len(one))) for one in values]
-    widths = [scales[one.metric].width for one in hypotheses]
-    reach = [None if width is None else width * one.reach for one, width in zip(hypotheses, widths, strict=True)]
-    return paired_differences(pairs, clusters=groups, reach=reach)
+def _sums(place: Mapping[Any, int], questions: Sequence[Any], values: Floats) -> Floats:
+    """Return the sum of the values of each unit, a question or a cluster, in the order of `place`, (g,)."""
+    n, places = len(set(place.values())), np.array([place[one] for one in questions], dtype=np.int64)
+    summed = np.bincount(places, values, minlength=n) if len(places) else np.zeros(n)
+    # A cluster whose wins and losses cancel out differs by rounding alone.
+    return np.where(np.abs(summed) <= 1e-9, 0.0, summed)

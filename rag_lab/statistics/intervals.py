@@ -65,21 +65,6 @@ def student_bounds(column: Units, confidence: float) -> tuple[float, float]:
     return column.mean - reach, column.mean + reach
 
 
-def guarded_bounds(
-    column: Units, confidence: float, lowest: float | None, highest: float | None
-) -> tuple[float, float]:
-    """Return the lower end of Student's interval with one more unit at `lowest`, and the upper one with `highest`.
-
-    An end of the range that is not known guards nothing: there the mean itself stands.
-    """
-    low = high = column.mean
-    if lowest is not None:
-        low, _ = student_bounds(column.with_one_more(lowest), confidence)
-    if highest is not None:
-        _, high = student_bounds(column.with_one_more(highest), confidence)
-    return low, high
-
-
 def _are_few(column: Units) -> bool:
     return len(column.sums) < (FEW_VALUES if len(column.sums) == column.n else FEW_CLUSTERS)
 
@@ -158,10 +143,14 @@ def paired_differences(
     these differ, its ends reach at least the guarded bounds. `reach` is how far apart a and b can be on one question;
     without one the largest difference that was seen is taken for it, and where all are equal there is no interval.
     """
-    values = [_difference(a, b) for a, b in pairs]
+    values: list[Floats] = []
     canonical, flips = [], []
-    for i, differences in enumerate(values):
-        column = units(differences, None if clusters is None else clusters[i])
+    for i, (a, b) in enumerate(pairs):
+        if len(a) != len(b):
+            raise ValueError(f"paired samples must have one length, got {len(a)} and {len(b)}")
+        differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+        values.append(np.where(np.abs(differences) <= TIE, 0.0, differences))
+        column = units(values[-1], None if clusters is None else clusters[i])
         mirror = column.mirrored()
         # The lesser of both is computed on, so that a swap of sides gives the mirrored result.
         flips.append((tuple(mirror.sums), tuple(mirror.counts)) > (tuple(column.sums), tuple(column.counts)))
@@ -202,20 +191,15 @@ def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_differing: int
         return Interval(column.mean, None, None, n, f"{what} has no interval")
     low, high, is_meant = bounds
     reason = "" if is_meant else "percentile interval, since BCa is undefined here"
-    is_flat = np.ptp(column.averages) <= TIE
+    is_flat = np.ptp(column.sums / column.counts) <= TIE
     if is_flat:
         what = f"all {n} values are" if n == g else f"the means of all {g} clusters are"
         if None in ends:
             return Interval(column.mean, None, None, n, f"{what} equal, and the range of the metric is not known")
         reason = f"{what} equal; the interval says what {n if n == g else g} could have missed"
     if is_flat or n_differing < ENOUGH_DIFFERING:
-        guarded = guarded_bounds(column, confidence, *ends)
-        low, high = min(low, guarded[0]), max(high, guarded[1])
+        # Student's interval with one more unit at either end of the range; one that is not known guards nothing.
+        lowest, highest = (None if end is None else column.with_one_more(end) for end in ends)
+        low = min(low, column.mean if lowest is None else student_bounds(lowest, confidence)[0])
+        high = max(high, column.mean if highest is None else student_bounds(highest, confidence)[1])
     return Interval(column.mean, low, high, n, reason)
-
-
-def _difference(a: Sample, b: Sample) -> Floats:
-    if len(a) != len(b):
-        raise ValueError(f"paired samples must have one length, got {len(a)} and {len(b)}")
-    column = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    return np.where(np.abs(column) <= TIE, 0.0, column)

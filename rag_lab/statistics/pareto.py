@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -75,17 +74,6 @@ def not_dominated(quality: Floats, costs: Sequence[Floats]) -> Bools:
     return ~beaten
 
 
-class Quantity(Protocol):
-    """One number for each of k variants."""
-
-    def at(self, weights: Floats) -> Floats:
-        """Return (k, r): the numbers where each of g units counts as often as `weights`, whole (g, r), says.
-
-        Where a variant has nothing that counts, it is the number under equal weights; 0 where it has nothing at all.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Means:
     """For each variant the sum, over its parts, of the mean of what each part measured.
@@ -97,7 +85,10 @@ class Means:
     counts: Floats
 
     def at(self, weights: Floats) -> Floats:
-        """Return (k, r) means; see `Quantity`."""
+        """Return (k, r) means, where each of g units counts as often as `weights`, whole (g, r), says.
+
+        Where a variant has nothing that counts, it is the mean under equal weights; 0 where it has nothing at all.
+        """
         units, variants, parts = self.sums.shape
         drawn = self.sums.reshape(units, -1).T @ weights
         totals = self.counts.reshape(units, -1).T @ weights
@@ -116,7 +107,7 @@ class Medians:
     places: tuple[Places, ...]
 
     def at(self, weights: Floats) -> Floats:
-        """Return (k, r) medians; see `Quantity`."""
+        """Return (k, r) medians; see `Means.at`."""
         whole = weights.astype(np.int32)
         pairs = zip(self.values, self.places, strict=True)
         return np.stack([_median(values, whole[places]) for values, places in pairs])
@@ -139,6 +130,9 @@ def _median(values: Floats, weights: npt.NDArray[np.int32]) -> Floats:
     drawn = (values[below] + values[np.minimum(above, len(values) - 1)]) / 2
     result: Floats = np.where(total > 0, drawn, np.median(values))
     return result
+
+
+Quantity = Means | Medians  # one number for each of k variants
 
 
 @dataclass(frozen=True, slots=True)

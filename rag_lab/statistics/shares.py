@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri, stdtrit
 
-from rag_lab.statistics.bootstrap import Floats, Units, units
+from rag_lab.statistics.bootstrap import Units, units
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval
 
 _BESIDE = 1e-9
@@ -99,7 +99,15 @@ def auc_interval(clusters: Sequence[Cluster], confidence: float = 0.95) -> Inter
     what it covers.
     """
     used = [cluster for cluster in clusters if len(cluster[0]) or len(cluster[1])]
-    wins, pairs = _pair_counts(used)
+    sides = []  # the scores of each side, (m,), and in (n, m) which cluster each belongs to
+    for side in (0, 1):
+        scores = np.array([score for cluster in used for score in cluster[side]], dtype=np.float64)
+        sides.append((scores, np.repeat(np.eye(len(used)), [len(cluster[side]) for cluster in used], axis=1)))
+    (right, of_right), (wrong, of_wrong) = sides
+    difference = np.subtract.outer(right, wrong)
+    won = (difference > 0) + (difference == 0) / 2
+    # (n, n): right answers of i that beat wrong ones of j (ties half), and the number of pairs
+    wins, pairs = of_right @ won @ of_wrong.T, np.outer(of_right.sum(axis=1), of_wrong.sum(axis=1))
     if not pairs.sum():
         return Interval(None, None, None, len(used), "no right answer stands beside a wrong one")
     area = float(wins.sum() / pairs.sum())
@@ -127,15 +135,3 @@ def _variance(area: float, n_right: int, n_wrong: int) -> float:
     others = (n_right + n_wrong) / 2 - 1
     shape = (1 - area) / (2 - area) + area / (1 + area)
     return area * (1 - area) / (n_right * n_wrong) * (1 + others * shape)
-
-
-def _pair_counts(clusters: Sequence[Cluster]) -> tuple[Floats, Floats]:
-    """Return (n, n) matrices: right answers of i that beat wrong ones of j (ties half), and the number of pairs."""
-    sides = []  # the scores of each side, (m,), and in (n, m) which cluster each belongs to
-    for side in (0, 1):
-        scores = np.array([score for cluster in clusters for score in cluster[side]], dtype=np.float64)
-        sides.append((scores, np.repeat(np.eye(len(clusters)), [len(cluster[side]) for cluster in clusters], axis=1)))
-    (right, of_right), (wrong, of_wrong) = sides
-    difference = np.subtract.outer(right, wrong)
-    won = (difference > 0) + (difference == 0) / 2
-    return of_right @ won @ of_wrong.T, np.outer(of_right.sum(axis=1), of_wrong.sum(axis=1))

@@ -68,7 +68,9 @@ def summary(
     questions = per_question(scores)
     ranges = scales_of(scores, scales)
     cells = _cells(questions)
-    groups = None if clusters is None else [cluster_labels(cell.scored_ids, clusters) for _, cell in cells]
+    groups = (
+        None if clusters is None else [cluster_labels(cell.question_id[cell.scored], clusters) for _, cell in cells]
+    )
     possible = [(ranges[metric].low, ranges[metric].high) for (_, metric), _ in cells]
     samples = [cell.mean[~np.isnan(cell.mean)].tolist() for _, cell in cells]
     intervals = mean_intervals(samples, confidence, seed, groups, possible)
@@ -102,11 +104,6 @@ class _Cell:
     mean: npt.NDArray[np.float64]
     kept: npt.NDArray[np.float64]
     lost: npt.NDArray[np.float64]
-
-    @property
-    def scored_ids(self) -> list[Any]:
-        """The questions that have a score."""
-        return list(self.question_id[self.scored])
 
 
 def _cells(questions: pd.DataFrame) -> list[tuple[tuple[Any, Any], _Cell]]:

@@ -91,8 +91,14 @@ class Answer:
     @property
     def is_found(self) -> bool:
         """Whether it is a finding: by test and interval, also with failures at the worst value, and above the noise."""
-        is_significant = self.p_corrected is not None and self.p_corrected < self.family.alpha
-        return is_significant and self._excludes_zero and not self._is_in_noise and not self._depends_on_failures
+        alpha, failures = self.family.alpha, self.failures
+        is_significant = self.p_corrected is not None and self.p_corrected < alpha
+        if not is_significant or not self._excludes_zero or self._is_in_noise:
+            return False
+        if failures is None:
+            return True
+        is_same = failures.mean is not None and failures.mean * (self.difference.mean or 0.0) > 0
+        return is_same and failures.p_corrected is not None and failures.p_corrected < alpha
 
     @property
     def smallest_difference(self) -> float | None:
@@ -154,14 +160,6 @@ class Answer:
         """Whether the interval leaves out zero."""
         low, high = self.difference.low, self.difference.high
         return low is not None and high is not None and (low > 0 or high < 0)
-
-    @property
-    def _depends_on_failures(self) -> bool:
-        if self.failures is None:
-            return False
-        mean, p_value = self.failures.mean, self.failures.p_corrected
-        is_same = mean is not None and mean * (self.difference.mean or 0.0) > 0
-        return not (is_same and p_value is not None and p_value < self.family.alpha)
 
     @property
     def _too_few_differ(self) -> str:

@@ -73,8 +73,8 @@ def contrasts(factors: Factors) -> Iterator[Contrast]:
         for level in levels[1:]:
             if weights := effect(factors, name, level, {}):
                 yield Contrast("main", name, level, levels[0], weights)
-    if is_fraction and confounds_pairs(factors):
-        return
+    if is_fraction and words(list(factors.runs), longest=4):
+        return  # interactions of two factors are confounded with main effects or each other
     for a, b in combinations(factors.levels, 2):
         a_first, b_first = factors.levels[a][0], factors.levels[b][0]
         for level, other in product(factors.levels[a][1:], factors.levels[b][1:]):
@@ -84,11 +84,6 @@ def contrasts(factors: Factors) -> Iterator[Contrast]:
         for level, other in product(factors.levels[a][1:], factors.levels[b]):
             if weights := effect(factors, a, level, {b: other}):
                 yield Contrast("conditional", a, level, factors.levels[a][0], weights, b, other)
-
-
-def confounds_pairs(factors: Factors) -> bool:
-    """Tell whether interactions of two factors are confounded with main effects or each other."""
-    return bool(words(list(factors.runs), longest=4))
 
 
 def _effect_over_runs(factors: Factors, name: str, level: str, fixed: dict[str, str]) -> Weights:

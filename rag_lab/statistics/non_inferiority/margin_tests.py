@@ -119,10 +119,6 @@ class MarginSample:
         reach = sum(weight for weight in ours.values() if weight > 0) * self.scale.width
         return units(differences[judged], groups), reach, n_failed
 
-    def has_score(self, variant: Any) -> bool:
-        """Tell whether any question of the variant was scored; one without is no rival, and not the best."""
-        return variant in self.columns and bool(self.scored[:, self.columns[variant]].any())
-
 
 def margin_samples(
     scores: pd.DataFrame, margins: Mapping[Any, float], scales: Mapping[Any, Scale] | None, clusters: Clusters | None
@@ -231,8 +227,9 @@ def not_worse_than_best(
     for metric, sample in margin_samples(scores, margins, scales, clusters).items():
         against: list[Any] = []
         answers: list[NotWorse] = []
+        scored = [one for one in variants if one in sample.columns and sample.scored[:, sample.columns[one]].any()]
         for variant in variants:
-            rivals = [other for other in variants if other != variant and sample.has_score(other)]
+            rivals = [other for other in scored if other != variant]
             others = {rival: sample.answer({variant: 1.0, rival: -1.0}) for rival in rivals}
             # The one that shows least; nothing is shown where there is no p-value.
             worst = max(others, key=lambda other: 2.0 if (p := others[other].p_value) is None else p, default=None)

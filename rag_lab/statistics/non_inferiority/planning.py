@@ -105,24 +105,19 @@ def pilot_of(
     everybody, unit = list(places), np.array(list(places.values()), dtype=np.intp)
     sums, counts = (np.zeros((len(set(places.values())), len(contrasts))) for _ in range(2))
     for column, weights in enumerate(contrasts.values()):
-        values = _differences(ours, weights, scale).reindex(everybody).to_numpy(dtype=np.float64)
+        total: pd.Series[float] | None = None  # the weighted sum of each question that all variants have
+        for variant, weight in ((one, weight) for one, weight in weights.items() if weight):
+            rows = ours[ours["variant_id"] == variant].set_index("question_id")
+            value = with_failures_at(rows, scale.worst if weight > 0 else scale.best)
+            part = value.astype(float) * (weight * scale.sign)
+            total = part if total is None else total.add(part)
+        differences = pd.Series(dtype=float) if total is None else total
+        values = differences.reindex(everybody).to_numpy(dtype=np.float64)
         np.add.at(sums[:, column], unit, np.nan_to_num(values))
         np.add.at(counts[:, column], unit, np.isfinite(values))
     weights_up = [sum(weight for weight in weights.values() if weight > 0) for weights in contrasts.values()]
     reach = None if scale.width is None else np.array(weights_up, dtype=np.float64) * scale.width
     return Pilot(tuple(contrasts), sums, counts, reach)
-
-
-def _differences(ours: pd.DataFrame, weights: Mapping[Any, float], scale: Scale) -> pd.Series[float]:
-    """Return the weighted sum of each question that all variants have, more being better."""
-    used = {variant: weight for variant, weight in weights.items() if weight}
-    total: pd.Series[float] | None = None
-    for variant, weight in used.items():
-        rows = ours[ours["variant_id"] == variant].set_index("question_id")
-        value = with_failures_at(rows, scale.worst if weight > 0 else scale.best)
-        part = value.astype(float) * (weight * scale.sign)
-        total = part if total is None else total.add(part)
-    return pd.Series(dtype=float) if total is None else total
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +157,7 @@ def for_margin(
     family, halves, alone = (
         _needed(tried) for tried in reruns.tried([_together, _in_halves, lambda p_values: p_values])
     )
-    planned = _share_below_alpha(_together(reruns.p_values(n_units)))
+    planned = (_together(reruns.p_values(n_units)) < ALPHA).mean(axis=0)
     needed = zip(family, halves, alone, strict=True)
     return [ForMargin(float(power), units) for power, units in zip(planned, needed, strict=True)]
 
@@ -212,7 +207,7 @@ class _Reruns:
         n, certain = max(_LEAST_UNITS, math.ceil(least)), np.zeros(self.sums.shape[1], dtype=bool)
         while n <= _GROWTH * MOST_UNITS:
             p_values = self.p_values(n, certain)
-            powers = [_share_below_alpha(family(p_values)) for family in families]
+            powers = [np.asarray((family(p_values) < ALPHA).mean(axis=0)) for family in families]
             for tried, power in zip(found, powers, strict=True):
                 tried.append((n, power))
             if min(power.min() for power in powers) > _ENOUGH:
@@ -231,10 +226,6 @@ def _in_halves(p_values: Floats) -> Floats:
     for first in range(min(2, p_values.shape[1])):
         halves[:, first::2] = _together(p_values[:, first::2])
     return halves
-
-
-def _share_below_alpha(p_values: Floats) -> Floats:
-    return np.asarray((p_values < ALPHA).mean(axis=0))
 
 
 def _needed(tried: Sequence[tuple[int, Floats]]) -> list[int | None]:

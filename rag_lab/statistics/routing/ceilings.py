@@ -91,14 +91,21 @@ def class_ceiling(table: pd.DataFrame, column: str = "labelled", scale: Scale = 
     classes = np.where(rows[column] == "", 0, pd.factorize(rows[column])[0] + 1).astype(np.int64)
     random = np.random.default_rng(0)
     width = int(classes.max()) + 1
-    dealt = [_cells(d, dealt_out(classes, groups, random), width) for _ in range(N_REFERENCES)]
+    dealt = [np.bincount(dealt_out(classes, groups, random), d, minlength=width) for _ in range(N_REFERENCES)]
     by_chance = _best(np.array(dealt)) / len(d)
-    gains = _chosen(d, classes)
+    # What each question gains, where the better arm of its class replaces the better arm for all.
+    for_all = d.sum() > 0
+    is_on = np.bincount(classes, d, minlength=width) > 0
+    is_on[0] = for_all
+    gains: Floats = d * (is_on[classes].astype(float) - for_all)
     seen, reach = float(gains.mean()), _reach(gains, groups)
     if reach is None:
         return _ceiling(d, scale, seen, float(by_chance.mean()), None)
     low = min(seen - float(np.quantile(by_chance, _TAILS[1])), seen - float(by_chance.mean()) - reach)
-    high = max(seen + reach, float(np.quantile(_drawn_anew(d, classes, groups, random), _TAILS[1])))
+    n = int(groups.max()) + 1
+    sums = np.bincount(groups * width + classes, d, minlength=n * width).reshape(n, width)
+    drawn = random.multinomial(n, np.full(n, 1 / n), size=N_REFERENCES).astype(np.float64)  # clusters drawn anew
+    high = max(seen + reach, float(np.quantile(_best(drawn @ sums) / (drawn @ np.bincount(groups)), _TAILS[1])))
     return _ceiling(d, scale, seen, float(by_chance.mean()), (low, high))
 
 
@@ -148,36 +155,12 @@ def _ceiling(d: Floats, scale: Scale, seen: float, by_chance: float, ends: tuple
     )
 
 
-def _cells(d: Floats, classes: Numbers, width: int) -> Floats:
-    """Return the sum of the differences of each class, (width,)."""
-    sums: Floats = np.bincount(classes, d, minlength=width).astype(np.float64)
-    return sums
-
-
 def _best(sums: Floats) -> Floats:
     """Return by how much the better arm of each class beats the better arm for all, (m,), from sums, (m, classes)."""
     for_all = np.maximum(sums.sum(axis=1), 0.0)
     unclassed = np.where(for_all > 0, sums[:, 0], 0.0)
     result: Floats = np.maximum(sums[:, 1:], 0.0).sum(axis=1) + unclassed - for_all
     return result
-
-
-def _drawn_anew(d: Floats, classes: Numbers, groups: Numbers, random: np.random.Generator) -> Floats:
-    """Return the gains, (N_REFERENCES,), on clusters drawn with replacement."""
-    n, width = int(groups.max()) + 1, int(classes.max()) + 1
-    sums = np.bincount(groups * width + classes, d, minlength=n * width).reshape(n, width)
-    drawn = random.multinomial(n, np.full(n, 1 / n), size=N_REFERENCES).astype(np.float64)
-    result: Floats = _best(drawn @ sums) / (drawn @ np.bincount(groups))
-    return result
-
-
-def _chosen(d: Floats, classes: Numbers) -> Floats:
-    """Return what each question gains, (n,), where the better arm of its class replaces the better arm for all."""
-    for_all = d.sum() > 0
-    is_on = _cells(d, classes, int(classes.max()) + 1) > 0
-    is_on[0] = for_all
-    gains: Floats = d * (is_on[classes].astype(float) - for_all)
-    return gains
 
 
 def _reach(values: Floats, groups: Numbers) -> float | None:

@@ -157,7 +157,14 @@ class LearnedRouting:
         names = {"none": "no HyDE", "always": "HyDE for all", "best_arm": "the better of these two"}
         names["classified"] = "the present rule"
         for arm, gain in self.gains.items():
-            lines.append(f"Against {names[arm]}, on questions it was not learned on: {_gain_text(gain)}.")
+            text = with_interval(gain.mean, gain.low, gain.high)
+            if gain.mean is None:
+                text = "no question was scored"
+            elif gain.ties == gain.n:
+                text = "no question changes"
+            elif gain.low is not None and gain.high is not None and gain.low <= 0 <= gain.high:
+                text += ", which the data cannot tell from chance"
+            lines.append(f"Against {names[arm]}, on questions it was not learned on: {text}.")
         return lines
 
 
@@ -227,13 +234,3 @@ def _reason(gain: Floats, is_on: bool) -> str:
     if abs(mean) <= 1e-12:
         return f"off: HyDE changes nothing on average over {len(gain)} questions"
     return f"{'on' if is_on else 'off'}: HyDE changes the mean by {signed(mean)} over {len(gain)} questions"
-
-
-def _gain_text(gain: PairedDifference) -> str:
-    if gain.mean is None:
-        return "no question was scored"
-    if gain.ties == gain.n:
-        return "no question changes"
-    is_open = gain.low is not None and gain.high is not None and gain.low <= 0 <= gain.high
-    certain = ", which the data cannot tell from chance" if is_open else ""
-    return with_interval(gain.mean, gain.low, gain.high) + certain

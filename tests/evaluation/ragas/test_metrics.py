@@ -15,7 +15,8 @@ from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.judge_trial import check_judge, judge_banner, judged_metrics, save_check
+from rag_lab.evaluation.judge_check import judge_banner, save_check
+from rag_lab.evaluation.judge_trial import check_judge, judged_metrics
 from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.evaluation.registry import problems
 from rag_lab.testing import HashEmbedder as WordEmbedder
