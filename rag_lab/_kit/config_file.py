@@ -87,11 +87,7 @@ _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
 
 
 def _refuse_huge(node: Any, known: dict[Any, int], above: tuple[Any, ...]) -> int:
-    """Return how many values `node` holds, counting what an alias names each time.
-
-    Raises:
-        ConstructorError: if they are too many, stand too deep, or an alias names what it stands in.
-    """
+    """Return how many values `node` holds, counting what an alias names each time."""
     if node in above:
         raise ConstructorError(None, None, "an alias names what it stands in", node.start_mark)
     if len(above) > MAX_DEPTH:
@@ -129,11 +125,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def read_yaml(path: Path | str) -> Any:
-    """Return what a YAML file holds, None where it is empty.
-
-    Raises:
-        ConfigError: if the file cannot be read or is not YAML.
-    """
+    """Return what a YAML file holds, None where it is empty."""
     try:
         if Path(path).stat().st_size > MAX_BYTES:  # before it is read
             raise ValueError(_TOO_LONG)

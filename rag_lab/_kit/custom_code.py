@@ -160,11 +160,7 @@ class CustomCode:
 
 
 def numbers(values: Any, n: int, what: str) -> list[float]:
-    """Return `values` as n finite floats.
-
-    Raises:
-        CustomCodeError: if they are not n numbers, or one of them is NaN or infinite.
-    """
+    """Return `values` as n finite floats."""
     try:
         found = [float(value) for value in values]
     except (TypeError, ValueError):

@@ -45,9 +45,6 @@ def read_env_files(folder: Path | None = None) -> None:
 
     What the environment names stays as it is, and is what everything started from here inherits. Printed on stderr are
     a file that belongs to another user, and an address to which a key goes that is not from the same file.
-
-    Raises:
-        ConfigError: if a file is there and cannot be read.
     """
     env_files_read.clear()
     start = folder or Path.cwd()

@@ -28,9 +28,6 @@ def home() -> Path:
     it is that of the checkout which the package is installed from, or where it was installed without one `rag_lab` in
     the user's data folder: so nothing is computed again for want of standing in the right place. One that belongs to
     another user is passed over, with a sentence. The folder returned may not exist.
-
-    Raises:
-        ConfigError: if there is a file in its place.
     """
     if named := os.environ.get(VARIABLE):
         folder = Path(named).resolve()
@@ -65,9 +62,6 @@ def usable_home() -> Path:
     """Return `home()`, created if it is not there; which one that is, is printed once, unless the environment names it.
 
     One that the environment does not name is this user's alone, unless a group may write to it.
-
-    Raises:
-        ConfigError: if nothing can be written there.
     """
     folder = home()
     try:

@@ -62,9 +62,6 @@ def begin_logs(level: str | None, file: Path | None) -> None:
 
     Of libraries warnings are logged, at level `debug` everything. Where None, the environment decides; where it names
     neither, nothing changes.
-
-    Raises:
-        ConfigError: if there is no such level, or nothing can be written to the file.
     """
     if level is not None:
         os.environ[LEVEL_VARIABLE] = level
@@ -83,11 +80,7 @@ def begin_inherited_logs() -> None:
 
 
 class JsonLines(logging.Handler):
-    """Appends a line of JSON a record: time, level, logger, message; variant, stage and question where there are any.
-
-    Raises:
-        ConfigError: if nothing can be appended to the file at `path`.
-    """
+    """Appends a line of JSON a record: time, level, logger, message; variant, stage, question where there are any."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

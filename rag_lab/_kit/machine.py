@@ -47,11 +47,7 @@ def bytes_on_disk(path: Path) -> int:
 
 @contextmanager
 def room_on_disk(place: Path | None = None) -> Iterator[None]:
-    """Raise a `RagLabError` of one sentence where something in this block finds the disk full, mostly that of `place`.
-
-    Raises:
-        RagLabError: then.
-    """
+    """Raise a `RagLabError` where something in this block finds the disk full, mostly that of `place`."""
     try:
         yield
     except OSError as error:

@@ -124,11 +124,7 @@ def owned_by_user(path: Path) -> bool:
 
 
 def read_owned(path: Path, max_bytes: int) -> bytes:
-    """Return what is in a file; it must be regular, this user's, and of at most `max_bytes`.
-
-    Raises:
-        OSError: if there is no such file.
-    """
+    """Return what is in a file; it must be regular, this user's, and of at most `max_bytes`."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a FIFO would be waited for
     with os.fdopen(handle, "rb") as file:
         state = os.fstat(handle)

@@ -106,11 +106,7 @@ class Kind:
         return text
 
     def find(self, text: str) -> Module:
-        """Import what `text` names and construct it with its parameters.
-
-        Raises:
-            ConfigError: if there is no such module, it does not import, or it can not have these parameters.
-        """
+        """Import what `text` names and construct it with its parameters."""
         name, parameters = text.partition("?")[0], parse_parameters(text)
         if name in self.built_in:
             entry = self.built_in[name]
@@ -133,11 +129,7 @@ class Kind:
         return ""
 
     def load(self, name: str) -> Any:
-        """Import the class, the function or the factory that a name which is not built in stands for.
-
-        Raises:
-            ConfigError: if there is none, or it does not import.
-        """
+        """Import the class, the function or the factory that a name which is not built in stands for."""
         what = f"{self.name} {name!r}"
         with importing(what):
             if ":" in name:
@@ -156,12 +148,7 @@ class Kind:
 
 
 def from_object(thing: Any, kind: Kind) -> Module:
-    """Return an object in memory as a module: a function, an instance, or a class, which is constructed.
-
-    Raises:
-        ConfigError: if it is text, which names a module in a configuration, or a class whose instances cannot be told
-            apart.
-    """
+    """Return an object in memory as a module: a function, an instance, or a class, which is constructed."""
     if isinstance(thing, str):
         raise ConfigError(f"A {kind.name} is given as an object here, got {thing!r}; name one by a key, with `set`.")
     if not isinstance(thing, type) and not isinstance(thing, FunctionType):
@@ -228,11 +215,7 @@ def importing(what: str) -> Iterator[None]:
 
 
 def parse_parameters(text: str) -> dict[str, Any]:
-    """Return the parameters behind the `?` of `name?key=value&key=value`, values as YAML reads them.
-
-    Raises:
-        ConfigError: for a parameter without a value, a repeated one, or a secret.
-    """
+    """Return the parameters behind the `?` of `name?key=value&key=value`, values as YAML reads them."""
     found: dict[str, Any] = {}
     for part in filter(None, text.partition("?")[2].split("&")):
         key, equals, written = part.partition("=")
@@ -256,9 +239,6 @@ def construct(target: Any, parameters: Mapping[str, Any], what: str, call: str =
         parameters: field names and values.
         what: the module as sentences name it: `reranker 'shortest:Shortest'`.
         call: how an instance is called, for who has not written it yet.
-
-    Raises:
-        ConfigError: naming what is wrong with the class, or every parameter that is unknown or impossible.
     """
     if not isinstance(target, type):
         if parameters:

@@ -233,9 +233,10 @@ class CustomMetric:
                 self.tools.judge, self.tools.replies or JudgeReplies(self.tools.judge), trace.repeat
             )
         known: dict[str, Any] = {"judge": judge, "embedder": None}
-        if embedder := self.tools.embedder:  # whose weights may be loaded now: they are known by its identity
-            calls = (embedder.identity, embedder.embed_documents, embedder.embed_queries)
-            known["embedder"] = SimpleNamespace(**{call.__name__: unwatched()(call) for call in calls})
+        if "embedder" in self.models:  # whose weights may be loaded now: they are known by its identity
+            calls = ("identity", "embed_documents", "embed_queries")
+            watched = {name: unwatched()(getattr(self.tools.embedder, name)) for name in calls}
+            known["embedder"] = SimpleNamespace(**watched)
         models = [known[name] for name in self.models]
         started, seen = time.perf_counter(), self._seen(trace)
         try:

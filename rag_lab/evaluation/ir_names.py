@@ -15,11 +15,7 @@ _DIVERSITY = "pyndeval"
 
 
 def ir_measure(name: str, text: str) -> Measure:
-    """Return the measure `text` of the metric called `name`.
-
-    Raises:
-        ConfigError: if ir_measures does not know it, or cannot compute it here.
-    """
+    """Return the measure `text` of the metric called `name`."""
     import ir_measures
 
     known = ir_measures.measures.registry

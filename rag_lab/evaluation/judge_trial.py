@@ -125,9 +125,6 @@ def try_metric(
     The right answers are the dataset's, given the passages that hold their evidence; each is made wrong in up to five
     ways. More must be better. A metric that compares an answer with the reference knows the right one by heart: try it
     on nothing but `moved_citation`. `memory` is a file that keeps the scores, so that an interrupted trial goes on.
-
-    Raises:
-        DatasetError: if the dataset has no question that can be used.
     """
     items = trial_items(dataset, n_questions, seed)
     scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
@@ -177,9 +174,6 @@ def check_judge(
         embedder: for metrics that also compare meanings; those are left out where None.
         language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
         memory: a file that keeps the scores, so that an interrupted trial goes on.
-
-    Raises:
-        DatasetError: if the dataset has no question that can be used.
     """
     started = time.perf_counter()
     identity = dict(judge.identity())

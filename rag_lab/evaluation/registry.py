@@ -79,11 +79,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def parse_name(metric: AnyMetric) -> ParsedName:
-    """Return what a metric is; a custom one is imported for it.
-
-    Raises:
-        ConfigError: if the name, its cut-off, or what a custom metric says of itself is wrong.
-    """
+    """Return what a metric is; a custom one is imported for it."""
     head = metric.partition("?")[0] if isinstance(metric, str) else ""
     if isinstance(metric, str) and ":" not in head.partition("(")[0] and head not in installed(METRICS.group):
         return _parse_built_in(metric)

@@ -58,9 +58,6 @@ def opened_store(path: Path, tables: str, mend: str = REMEMBERED, *, private: bo
         tables: statements that make what is not there yet.
         mend: what to do where a file is damaged.
         private: whether a file that is made now is for this user alone.
-
-    Raises:
-        RagLabError: if it cannot be used.
     """
     if address := store_address():
         # The schema that stands for a file: that of the home is one for all homes, others have one a path.
@@ -91,11 +88,7 @@ def is_there(path: Path) -> bool:
 
 
 def store_address() -> str:
-    """Return the address of the shared store, or '' where files are used.
-
-    Raises:
-        ConfigError: if the environment names something else than a PostgreSQL database.
-    """
+    """Return the address of the shared store, or '' where files are used."""
     address = os.environ.get(VARIABLE, "")
     if address and not address.startswith(_SCHEMES):
         raise ConfigError(NO_ADDRESS)

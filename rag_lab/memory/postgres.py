@@ -91,11 +91,7 @@ class PostgresDatabase:
 
 @contextmanager
 def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDatabase]:
-    """Open a schema of the database at `address`, made where it is not there, for one block.
-
-    Raises:
-        RagLabError: if psycopg is missing, the address is none, the server does not answer for two minutes, or refuses.
-    """
+    """Open a schema of the database at `address`, made where it is not there, for one block."""
     psycopg, place = _library(), place_of(address)
     at = (os.getpid(), address, schema)
     try:

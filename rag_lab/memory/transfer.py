@@ -34,11 +34,7 @@ class Taken:
 
 
 def export_store(path: Path) -> tuple[int, int]:
-    """Write all whole entries to `path`, and return how many those are, and how many are damaged and stay out.
-
-    Raises:
-        RagLabError: if the file cannot be written.
-    """
+    """Write all whole entries to `path`, and return how many those are, and how many are damaged and stay out."""
     part = path.with_name(f"{path.name}.part")
     written = damaged = 0
     try:

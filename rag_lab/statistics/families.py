@@ -17,7 +17,7 @@ import pandas as pd
 
 from rag_lab.statistics.bootstrap import Floats
 from rag_lab.statistics.intervals import TIE, PairedDifference, paired_differences
-from rag_lab.statistics.noise_components import NoiseComponents, floor_over
+from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
 from rag_lab.statistics.per_question import Clusters, cluster_labels, per_question, unit_places, with_failures_at
 from rag_lab.statistics.randomization import Correction, FamilyTest, check_correction, corrected, smallest_n, step_down
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
@@ -176,7 +176,8 @@ def answers(
     reach = [None if (width := scales[one.metric].width) is None else width * one.reach for one in kept]
     for one, difference in zip(kept, paired_differences(pairs, clusters=groups, reach=reach), strict=True):
         scale = scales[one.metric]
-        floor = floor_over((options.noise or {}).get(one.metric), difference.n, one.squares)
+        noise = (options.noise or {}).get(one.metric)
+        floor = None if noise is None else noise_floor(noise, difference.n, one.squares).value
         sample, test, failures = samples[one], tested[samples[one].key], None
         if sample.n_failed and test.p_corrected is not None:  # it can be significant
             mean = float(sample.filled.mean()) if len(sample.filled) else None

@@ -11,7 +11,7 @@ the metric, and says what could have been missed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,6 @@ FEW_VALUES, FEW_CLUSTERS = 10, 8  # with fewer, most resamples would repeat one 
 ENOUGH_DIFFERING = 30  # units that differ: with fewer, what was not seen may outweigh what was
 
 Bounds = tuple[float, float, bool]
-Resampled = Callable[[Sequence[Units], float, int], list[Bounds]]
 TIE = 1e-12  # differences smaller than this are rounding
 
 Sample = Sequence[float] | Floats
@@ -31,42 +30,34 @@ Clusters = Sequence[Sequence[Hashable]]
 Ends = tuple[float | None, float | None]  # the lowest and the highest value that there can be, None where not known
 
 
-def usual_bounds(columns: Sequence[Units], confidence: float, seed: int, resampled: Resampled) -> dict[bytes, Bounds]:
+def usual_bounds(columns: Sequence[Units], confidence: float, seed: int, is_bca: bool) -> dict[bytes, Bounds]:
     """Return low, high, and whether the method is the intended one, by the key of each column of two units or more.
 
-    Student's intervals have columns of fewer than 10 values or 8 clusters, the others what `resampled` makes of them.
-    Each content is computed once, in the order of the keys: equal columns get equal results, and the last digit does
-    not depend on the order of the columns.
+    Student's intervals have columns of fewer than 10 values or 8 clusters, the others BCa ones (where they are
+    undefined percentile intervals, and False) or the expanded percentile intervals. Each content is computed once, in
+    the order of the keys: equal columns get equal results, and the last digit does not depend on their order.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     distinct = {column.key: column for column in columns if len(column.sums) > 1}
-    many = [distinct[key] for key in sorted(distinct) if not _are_few(distinct[key])]
-    found = dict(zip([column.key for column in many], resampled(many, confidence, seed) if many else [], strict=True))
-    few = {key: (*student_bounds(column, confidence), True) for key, column in distinct.items() if _are_few(column)}
-    return found | few
-
-
-def bca(columns: Sequence[Units], confidence: float, seed: int) -> list[Bounds]:
-    """Return the BCa interval of each column; where it is undefined a percentile interval, and False."""
-    low, high, defined = bca_bounds(columns, confidence, seed)
-    return list(zip(low.tolist(), high.tolist(), defined.tolist(), strict=True))
-
-
-def percentile(columns: Sequence[Units], confidence: float, seed: int) -> list[Bounds]:
-    """Return the expanded percentile interval of each column."""
-    low, high = expanded_percentile_bounds(columns, confidence, seed)
-    return [(*ends, True) for ends in zip(low.tolist(), high.tolist(), strict=True)]
+    found: dict[bytes, Bounds] = {}
+    for key, column in distinct.items():
+        if len(column.sums) < (FEW_VALUES if len(column.sums) == column.n else FEW_CLUSTERS):
+            found[key] = (*student_bounds(column, confidence), True)
+    many = {key: distinct[key] for key in sorted(distinct.keys() - found.keys())}
+    if many and is_bca:
+        low, high, defined = bca_bounds(list(many.values()), confidence, seed)
+        found |= zip(many, zip(low.tolist(), high.tolist(), defined.tolist(), strict=True), strict=True)
+    elif many:
+        low, high = expanded_percentile_bounds(list(many.values()), confidence, seed)
+        found |= zip(many, zip(low.tolist(), high.tolist(), [True] * len(many), strict=True), strict=True)
+    return found
 
 
 def student_bounds(column: Units, confidence: float) -> tuple[float, float]:
     """Return Student's interval of 2 units or more, with the error and degrees of freedom that `Units` defines."""
     reach = float(stdtrit(column.degrees_of_freedom, (1 + confidence) / 2)) * (column.standard_error or 0.0)
     return column.mean - reach, column.mean + reach
-
-
-def _are_few(column: Units) -> bool:
-    return len(column.sums) < (FEW_VALUES if len(column.sums) == column.n else FEW_CLUSTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +112,7 @@ def mean_intervals(
     that end is not guarded, and equal values have no interval.
     """
     columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
-    found = usual_bounds(columns, confidence, seed, bca if clusters is None else percentile)
+    found = usual_bounds(columns, confidence, seed, is_bca=clusters is None)
     known = [(None, None)] * len(columns) if ranges is None else ranges
     return [
         _interval(column, found.get(column.key), ends, column.n_uncommon, confidence)
@@ -155,7 +146,7 @@ def paired_differences(
         # The lesser of both is computed on, so that a swap of sides gives the mirrored result.
         flips.append((tuple(mirror.sums), tuple(mirror.counts)) > (tuple(column.sums), tuple(column.counts)))
         canonical.append(mirror if flips[-1] else column)
-    found = usual_bounds(canonical, confidence, seed, percentile)
+    found = usual_bounds(canonical, confidence, seed, is_bca=False)
     known = [None] * len(pairs) if reach is None else reach
     furthest = [max(float(np.abs(v).max(initial=0)), r or 0.0) for v, r in zip(values, known, strict=True)]
     intervals = [

@@ -103,11 +103,6 @@ def noise_floor(found: NoiseComponents, n_questions: int | None = None, squares:
     return NoiseFloor(floor, f"noise of {source}, over {n:,} questions")
 
 
-def floor_over(found: NoiseComponents | None, n_questions: int, squares: float = 2.0) -> float | None:
-    """Return the value of `noise_floor` for what was compared on so many questions; None where it was not measured."""
-    return None if found is None else noise_floor(found, n_questions, squares).value
-
-
 def noise_sentence(found: NoiseComponents, metric: str) -> str:
     """Return what the components say, in plain words."""
     floor = noise_floor(found)
