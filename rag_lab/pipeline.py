@@ -201,7 +201,7 @@ class Pipeline:
     @property
     def language(self) -> str:
         """The language that `retrieval.analyzer: auto` goes by: what is declared, else what the texts are in."""
-        return self.dataset.language or self.index.language
+        return self.dataset.language or self.index.language()
 
     @_at_home
     def prepare(self, questions: Sequence[Question] = ()) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,7 @@ class Corpus:
         return Chunk(chunk_id, parent.parent_id, parent.source, parent.page, middle, middle + len(text), text)
 
     labels = frozenset({access_label("", ())})
-
-    def page_starts(self, source):
-        return ()
+    manifest = SimpleNamespace(page_starts={})
 
     def text(self, hit):
         return self.parent(hit.parent_id).text[hit.start : hit.end]

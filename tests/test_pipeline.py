@@ -247,7 +247,7 @@ def test_models_are_objects_too(base):
 
 def test_what_reads_splits_and_holds_the_documents_can_be_an_object(base, tmp_path):
     by_line = base.replace(splitter=lambda text: [line for line in text.splitlines() if line.strip()])
-    assert by_line.index.n_children > base.index.n_children
+    assert by_line.index.manifest.n_children > base.index.manifest.n_children
     assert by_line.index.digest != base.index.digest
     stored = base.set("retrieval.mode", "dense").replace(store=InMemoryVectorStore, embedding_model=HashEmbedder())
     assert all(trace.ranked for trace in stored.run())

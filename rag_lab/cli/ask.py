@@ -65,7 +65,7 @@ def ask(
             ) from None
     permissions = None if may_see is None else tuple(name for name in may_see if name)
     pipeline = open_pipeline(dataset, settings)
-    _refuse_nothing_to_see(pipeline.index.labels, permissions, namespace)
+    _refuse_nothing_to_see(pipeline.index.chunks.labels, permissions, namespace)
     trace = pipeline.ask(question, permissions, namespace)
     for record in trace.stages:
         if record.status != "ok":

@@ -63,12 +63,12 @@ def index(
     for file in found.files if list_ else ():
         whose = [f"namespace {file.attributes.namespace}"] if file.attributes.namespace else []
         whose += [f"seen by {', '.join(file.attributes.permissions)}"] if file.attributes.permissions else []
-        counts = f"{file.n_documents:>5} documents {file.n_parents:>6} parents {file.n_children:>6} children"
-        typer.echo("  ".join([file.sha256[:12], counts, file.source, *whose]))
-    language = f" in {found.language}" if found.language else ""
+        sizes = f"{file.n_documents:>5} documents {file.n_parents:>6} parents {file.n_children:>6} children"
+        typer.echo("  ".join([file.sha256[:12], sizes, file.source, *whose]))
+    counts, language = found.manifest, found.language()
     typer.echo(
-        f"{dataset}: {found.n_files} files, {found.n_documents} pages and unpaged files, {found.n_parents} parents, "
-        f"{found.n_children} children{language}, {len(found.problems)} problems"
+        f"{dataset}: {counts.n_files} files, {counts.n_documents} pages and unpaged files, {counts.n_parents} parents, "
+        f"{counts.n_children} children{language and f' in {language}'}, {len(found.problems)} problems"
     )
     for problem in found.problems:
         typer.echo(f"  {problem}", err=True)

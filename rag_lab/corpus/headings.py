@@ -21,7 +21,7 @@ _UNDERLINE = re.compile(r" {0,3}(={3,}|-{3,})[ \t]*")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
 _BLOCK = re.compile(r" {0,3}(?:[>|]|[-+*][ \t]|\d{1,9}[.)][ \t])")  # a quote, a table's row, a list's item
 _CODE = ("    ", "\t")
-_NO_PARAGRAPH = -1
+_NO_PARAGRAPH = -1  # lists, quotes, tables and code cannot be underlined
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,29 @@ def headings(text: str) -> list[Heading]:
     """Return the headings that begin with `#` or are underlined, in order."""
     found: list[Heading] = []
     above: list[tuple[int, str]] = []
-    for start, end, level, title in _headings(text):
-        above = [item for item in above if item[0] < level]
-        above.append((level, title))
-        found.append(Heading(start, end, level, title, tuple(title for _, title in above)))
+    paragraph: int | None = None  # where the one began that the line before belongs to
+    for start, line in _markdown_lines(text):
+        underline = _UNDERLINE.fullmatch(line)
+        if level := _level(line):
+            first, title = start, line.strip().lstrip("#").strip()
+            opened = title.rstrip("#")  # hashes may close a heading
+            title = opened.strip() if opened.endswith((" ", "\t")) else title
+        elif underline and paragraph is not None and paragraph != _NO_PARAGRAPH:
+            first, level = paragraph, 1 if underline[1][0] == "=" else 2
+            title = " ".join(text[paragraph:start].split())
+        elif not line.strip() or _RULE.fullmatch(line):
+            paragraph = None
+            continue
+        elif _BLOCK.match(line) or (paragraph is None and line.startswith(_CODE)):
+            paragraph = _NO_PARAGRAPH
+            continue
+        else:
+            paragraph = start if paragraph is None else paragraph
+            continue
+        title = title[:_MAX_TITLE_CHARS]
+        above = [*(item for item in above if item[0] < level), (level, title)]
+        found.append(Heading(first, start + len(line), level, title, tuple(title for _, title in above)))
+        paragraph = None
     return found
 
 
@@ -52,47 +71,12 @@ def path_at(found: Sequence[Heading], position: int) -> str:
     return " > ".join(found[number - 1].path) if number else ""
 
 
-def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
-    """Yield start, end, level and title of each heading."""
-    paragraph: int | None = None  # where the one began that the line before belongs to
-    for start, line in markdown_lines(text):
-        underline = _UNDERLINE.fullmatch(line)
-        if level := _level(line):
-            yield start, start + len(line), level, _title(line.strip())
-            paragraph = None
-        elif underline and paragraph is not None and paragraph != _NO_PARAGRAPH:
-            title = " ".join(text[paragraph:start].split())[:_MAX_TITLE_CHARS]
-            yield paragraph, start + len(line), 1 if underline[1][0] == "=" else 2, title
-            paragraph = None
-        else:
-            paragraph = _paragraph(paragraph, start, line)
-
-
-def _paragraph(before: int | None, start: int, line: str) -> int | None:
-    """Return where the paragraph began that a line belongs to.
-
-    None if it ends one, and `_NO_PARAGRAPH` for what cannot be underlined: lists, quotes, tables and code.
-    """
-    if not line.strip() or _RULE.fullmatch(line):
-        return None
-    if _BLOCK.match(line) or (before is None and line.startswith(_CODE)):
-        return _NO_PARAGRAPH
-    return start if before is None else before
-
-
 def _level(line: str) -> int:
     """Return the level of a heading's line, 0 for any other."""
     marked = line.lstrip(" ")
     level = len(marked) - len(marked.lstrip("#"))
     is_marked = 1 <= level <= _DEEPEST and len(line) - len(marked) <= 3 and marked[level : level + 1] in (" ", "\t")
     return level if is_marked and marked[level:].strip(" \t#") else 0
-
-
-def _title(bare: str) -> str:
-    """Return a heading's text, without the hashes that may close it."""
-    title = bare.lstrip("#").strip()
-    opened = title.rstrip("#")
-    return (opened.strip() if opened.endswith((" ", "\t")) else title)[:_MAX_TITLE_CHARS]
 
 
 def body_start(text: str) -> int:
@@ -105,7 +89,7 @@ def body_start(text: str) -> int:
     return min(sum(len(line) + 1 for line in lines[: end + 1]), len(text)) if is_yaml else 0
 
 
-def markdown_lines(text: str) -> Iterator[tuple[int, str]]:
+def _markdown_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield where each line behind the front matter begins, and the line; "" for one of fenced code."""
     start = body_start(text)
     fence: re.Match[str] | None = None

@@ -1,20 +1,20 @@
-"""Which language a text is in, told by the words that every text of it is full of, and which one a corpus is in.
+"""Which language a text is in, recognized by the words that every text of it is full of, and which one a corpus is in.
 
 The lists of words are those of bm25s. A language that has none is not guessed: its texts are in none, as are numbers,
-code and a few words. Greek, Japanese, Korean, Thai and Chinese are told by their letters.
+code and a few words. Greek, Japanese, Korean, Thai and Chinese are recognized by their letters.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 _LEAST_WORDS = 30
 _LEAST_SHARE = 0.12  # of a text's words that its language's list holds; prose has 0.3 to 0.45, Russian 0.17
 _MARGIN, _MORE = 1.5, 2  # times, and words: how many more are its own than the next likely language's own
-_TOLD = 0.5  # of a corpus must be in some language, by length
+_KNOWN = 0.5  # of a corpus must be in some language, by length
 _MAIN = 0.8  # of that must be in one, for it to be said of the whole
 _SCRIPTS = {
     "greek": r"\p{Greek}", "japanese": r"[\p{Hiragana}\p{Katakana}]", "korean": r"\p{Hangul}", "thai": r"\p{Thai}",
@@ -24,19 +24,24 @@ _SCRIPT_SHARE = 0.2  # of the letters: Japanese is written with Chinese characte
 
 
 def language_of(text: str) -> str:
-    """Return the language of a text in small letters, as `english`; '' where it cannot be told."""
-    if name := _by_script(text):
-        return name
+    """Return the language of a text in small letters, as `english`; '' where it cannot be known."""
+    n_letters = 0 if text.isascii() else len(_pattern(r"\p{L}").findall(text))
+    for name, script in _SCRIPTS.items() if n_letters else ():
+        if len(_pattern(script).findall(text)) / n_letters >= _SCRIPT_SHARE:
+            return name
     found = Counter(_pattern(r"\p{L}{2,}").findall(text.casefold()))
     n_words = found.total()
     if n_words < _LEAST_WORDS:
         return ""
-    held = {name: {word: found[word] for word in listed if word in found} for name, listed in _common_words().items()}
-    best, second = sorted(held, key=lambda name: -sum(held[name].values()))[:2]
-    if sum(held[best].values()) < _LEAST_SHARE * n_words:
+    listed = {name: {word: found[word] for word in common if word in found} for name, common in _common_words().items()}
+    best, second = sorted(listed, key=lambda name: -sum(listed[name].values()))[:2]
+    if sum(listed[best].values()) < _LEAST_SHARE * n_words:
         return ""
-    own, of_second = _only(held[best], held[second]), _only(held[second], held[best])
-    return best if own >= _MARGIN * of_second + _MORE else ""
+    only_best, only_second = (
+        sum(count for word, count in listed[name].items() if word not in listed[other])
+        for name, other in ((best, second), (second, best))
+    )
+    return best if only_best >= _MARGIN * only_second + _MORE else ""
 
 
 def main_language(languages: Iterable[tuple[str, int]]) -> str:
@@ -44,23 +49,11 @@ def main_language(languages: Iterable[tuple[str, int]]) -> str:
     lengths: Counter[str] = Counter()
     for name, length in languages:
         lengths[name] += length
-    told = Counter({name: length for name, length in lengths.items() if name})
-    if not told.total() or told.total() < _TOLD * lengths.total():
+    known = Counter({name: length for name, length in lengths.items() if name})
+    if not known.total() or known.total() < _KNOWN * lengths.total():
         return ""
-    name, length = told.most_common(1)[0]
-    return name if length >= _MAIN * told.total() else ""
-
-
-def _by_script(text: str) -> str:
-    n_letters = len(_pattern(r"\p{L}").findall(text))
-    if not n_letters or text.isascii():
-        return ""
-    shares = {name: len(_pattern(script).findall(text)) / n_letters for name, script in _SCRIPTS.items()}
-    return next((name for name, share in shares.items() if share >= _SCRIPT_SHARE), "")
-
-
-def _only(words: Mapping[str, int], others: Mapping[str, int]) -> int:
-    return sum(count for word, count in words.items() if word not in others)
+    name, length = known.most_common(1)[0]
+    return name if length >= _MAIN * known.total() else ""
 
 
 @cache

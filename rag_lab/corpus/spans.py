@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
@@ -20,17 +20,15 @@ Span = tuple[int, int]
 
 def row_spans(text: str) -> list[Span]:
     """Return the half-open span of each table row in `text`, from its first bar to its last, in order."""
-    return list(_rows(text)) if "|" in text else []
-
-
-def _rows(text: str) -> Iterator[Span]:
+    rows: list[Span] = []
     start = 0
-    for line in text.split("\n"):
+    for line in text.split("\n") if "|" in text else ():
         bare = line.strip()
         if len(bare) > 1 and bare[0] == bare[-1] == "|":
             first = start + line.index("|")
-            yield first, first + len(bare)
+            rows.append((first, first + len(bare)))
         start += len(line) + 1
+    return rows
 
 
 def trim(text: str, start: int, end: int) -> Span:

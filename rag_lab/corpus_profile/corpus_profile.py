@@ -66,7 +66,7 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
     pipeline = documents if isinstance(documents, Pipeline) else Pipeline(documents, config, home=home)
     index, dataset = pipeline.index, pipeline.dataset
     pages: dict[str, list[Document]] = {}
-    for document in index.chunks.all_documents():
+    for document in index.chunks.documents():
         pages.setdefault(document.source, []).append(document)
     texts = {source: "\n".join(page.text for page in found) for source, found in pages.items()}
     languages = {
@@ -77,7 +77,7 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
     facts = Facts(
         language=dataset.language or main_language((languages[source], len(text)) for source, text in texts.items()),
         n_files=len(texts),
-        n_pages=index.n_documents,
+        n_pages=index.manifest.n_documents,
         n_tables=sum(holds_table(page.text) for found in pages.values() for page in found),
         n_pdf_tables=sum(
             holds_table(page.text) for found in pages.values() for page in found if page.source.lower().endswith(".pdf")
@@ -96,7 +96,9 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
     return CorpusProfile(
         name=dataset.name,
         folder=str(dataset.path),
-        files=dict(Counter(PurePosixPath(name).suffix.lower() for name in index.file_names()).most_common()),
+        files=dict(
+            Counter(PurePosixPath(name).suffix.lower() for name in index.manifest.made_of["files"]).most_common()
+        ),
         n_used=len(texts),
         n_pages=facts.n_pages,
         n_words=sum(len(text.split()) for text in texts.values()),

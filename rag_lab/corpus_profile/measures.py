@@ -48,7 +48,7 @@ class Length:
 
 def lengths_of_chunks(index: CorpusIndex, config: PipelineConfig) -> Iterator[Length]:
     """Yield the lengths of pages, of chunks as the embedding model counts them, and of parents as a reader does."""
-    yield _length("pages", "characters", [len(page.text) for page in index.chunks.all_documents()], None, "")
+    yield _length("pages", "characters", [len(page.text) for page in index.chunks.documents()], None, "")
     children = [child.text for child in index.chunks.children()]
     sample = children[:: max(1, len(children) // _SAMPLE)]
     model = config.models.embedding
@@ -61,7 +61,7 @@ def lengths_of_chunks(index: CorpusIndex, config: PipelineConfig) -> Iterator[Le
     else:
         yield _length("chunks", "characters", list(map(len, children)), None, "")
     share = config.answer.context_tokens // config.rerank.final_k
-    parents = index.chunks.all_parents()
+    parents = index.chunks.parents()
     counts = [estimated_tokens(parent.text) for parent in parents[:: max(1, len(parents) // _SAMPLE)]]
     what = f"each of {config.rerank.final_k} passages in {config.answer.context_tokens:,} tokens of context"
     yield _length("passages", "tokens at most", counts, share, what)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -112,8 +113,8 @@ def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, 
         for question, item in labels:
             found, reason = locate_evidence(store, item)
             if reason:
-                told = f"evidence of question {question.question_id!r}: {reason}"
-                problems.append(Problem(str(dataset.corpus_dir / item.source), told))
+                reason = f"evidence of question {question.question_id!r}: {reason}"
+                problems.append(Problem(str(dataset.corpus_dir / item.source), reason))
             else:
                 located.setdefault(question.question_id, []).append(found)
     return located, problems
@@ -122,21 +123,21 @@ def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, 
 def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
     """Return a problem for each question whose namespace or permissions no file has, and for evidence they hide."""
     files = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
-    return [
-        question_problem(dataset, asked, reason) for asked in dataset.questions for reason in _reasons(asked, files)
-    ]
-
-
-def _reasons(question: Question, files: Mapping[str, tuple[str, tuple[str, ...]]]) -> Iterator[str]:
     attributes = set(files.values())
-    if question.namespace is not None and all(namespace != question.namespace for namespace, _ in attributes):
-        yield f"names the namespace {question.namespace!r}, which no file is in; correct it or attributes.yaml"
-    if question.may_see and all(set(permissions).isdisjoint(question.may_see) for _, permissions in attributes):
-        yield f"has may_see {list(question.may_see)}, none of which a file asks for; correct it or attributes.yaml"
-    for name in dict.fromkeys(item.source for item in question.evidence if item.source in files):
-        if not may_see(question, *files[name]):
-            why = "which its asker may not see; give may_see or namespace as the file asks for"
-            yield f"has evidence in {name!r}, {why}"
+    problems = []
+    for asked in dataset.questions:
+        reasons = []
+        if asked.namespace is not None and all(namespace != asked.namespace for namespace, _ in attributes):
+            reasons.append(f"names the namespace {asked.namespace!r}, which no file is in")
+        if asked.may_see and all(set(permissions).isdisjoint(asked.may_see) for _, permissions in attributes):
+            reasons.append(f"has may_see {list(asked.may_see)}, none of which a file asks for")
+        reasons = [f"{reason}; correct it or attributes.yaml" for reason in reasons]
+        for name in dict.fromkeys(item.source for item in asked.evidence if item.source in files):
+            if not may_see(asked, *files[name]):
+                why = "which its asker may not see; give may_see or namespace as the file asks for"
+                reasons.append(f"has evidence in {name!r}, {why}")
+        problems += [question_problem(dataset, asked, reason) for reason in reasons]
+    return problems
 
 
 UNLABELLED = "unlabelled"
@@ -180,23 +181,15 @@ class DatasetCheck:
 
     def __str__(self) -> str:
         head = f"{self.name}: {self.n_questions} questions over {self.n_files} files"
-        lines = [head, *(f"  missing       {part}" for part in self.missing), *self._of_questions()]
-        lines += [f"  {name:<13} {lengths}" for name, lengths in self.lengths.items()]
-        lines += [f"  problems      {len(self.problems)}", *(f"    {problem}" for problem in self.problems)]
-        return "\n".join(lines)
-
-    def _of_questions(self) -> list[str]:
-        if not self.n_questions:
-            return []
-        return [
+        of_questions = [
             f"  answerable    {self.n_answerable}, unanswerable {self.n_questions - self.n_answerable} "
-            f"({self.unanswerable_share:.0%})",
+            f"({self.unanswerable_share or 0:.0%})",
             f"  classes       {_counts(self.by_class)}",
             *([f"  tags          {_counts(self.by_tag)}"] if self.by_tag else []),
             f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote, "
             f"{self.n_found} found in the corpus",
             *([f"  grades        {self.grades}"] if self.grades else []),
-            *(f"  files alone   {told}" for told in self.whole_files),
+            *(f"  files alone   {sentence}" for sentence in self.whole_files),
             f"  no evidence   {self.n_without_evidence} answerable questions",
             *(
                 f"  named twice   {repeated}: one passage, counted once"
@@ -208,6 +201,16 @@ class DatasetCheck:
             f"  nearly same   {len(self.near_duplicates)} pairs of questions",
             *(f"    {pair}" for pair in self.near_duplicates[:_LISTED]),
         ]
+        return "\n".join(
+            [
+                head,
+                *(f"  missing       {part}" for part in self.missing),
+                *(of_questions if self.n_questions else ()),
+                *(f"  {name:<13} {lengths}" for name, lengths in self.lengths.items()),
+                f"  problems      {len(self.problems)}",
+                *(f"    {problem}" for problem in self.problems),
+            ]
+        )
 
 
 def check(dataset: Dataset) -> DatasetCheck:
@@ -218,6 +221,9 @@ def check(dataset: Dataset) -> DatasetCheck:
     located, unfound = located_evidence(dataset, corpus)
     same_files = files_of_the_same_text((item.source, item.page, item.text) for item in corpus.documents)
     classes = Counter(question.query_class or UNLABELLED for question in questions)
+    same_questions: dict[str, list[str]] = defaultdict(list)
+    for question in questions:
+        same_questions[same_text(question.text)].append(question.question_id)
     return DatasetCheck(
         name=dataset.name,
         n_files=len(corpus.digests),
@@ -230,7 +236,7 @@ def check(dataset: Dataset) -> DatasetCheck:
         n_with_quote=sum(item.quote is not None for item in evidence),
         n_found=len(evidence) - len(unfound),
         n_without_evidence=sum(question.answerable and not question.evidence for question in questions),
-        duplicates=_duplicates(questions),
+        duplicates=tuple(tuple(ids) for ids in same_questions.values() if len(ids) > 1),
         near_duplicates=tuple(near_duplicates(questions)),
         lengths=lengths_of(questions, corpus.documents),
         grades=grades_text(questions),
@@ -249,13 +255,6 @@ def check(dataset: Dataset) -> DatasetCheck:
         clusters=cluster_proposal(questions, "none"),
         missing=() if dataset.questions_path.exists() else (_NO_QUESTIONS,),
     )
-
-
-def _duplicates(questions: Iterable[Question]) -> tuple[tuple[str, ...], ...]:
-    groups: dict[str, list[str]] = defaultdict(list)
-    for question in questions:
-        groups[same_text(question.text)].append(question.question_id)
-    return tuple(tuple(ids) for ids in groups.values() if len(ids) > 1)
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -294,9 +293,6 @@ def _spread(values: Sequence[int], unit: str) -> Lengths:
     if not values:
         return Lengths(0, unit, 0, 0, 0, 0)
     ranked = sorted(values)
-    return Lengths(len(ranked), unit, ranked[0], _quantile(ranked, 0.5), _quantile(ranked, 0.9), ranked[-1])
-
-
-def _quantile(ranked: Sequence[int], share: float) -> int:
-    """Return the smallest value that at least `share` of the values do not exceed."""
-    return next(value for number, value in enumerate(ranked, start=1) if number >= share * len(ranked))
+    # The smallest value that at least this share of the values do not exceed.
+    median, most = (ranked[ceil(share * len(ranked)) - 1] for share in (0.5, 0.9))
+    return Lengths(len(ranked), unit, ranked[0], median, most, ranked[-1])

@@ -149,7 +149,7 @@ Place = tuple[str, int | None]  # source and page of a document
 Documents = Mapping[Place, Document]
 Grades = dict[Place, int]
 
-_LOST = "lost its evidence in {!r}: it names no page that was read, nor a quote that tells the page"
+_MISSING = "lost its evidence in {!r}: it names no page that was read, nor a quote that tells the page"
 
 
 def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question, Grades]], list[Problem]]:
@@ -161,35 +161,30 @@ def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question,
     found: list[tuple[Question, Grades]] = []
     problems = []
     for question in dataset.questions:
-        grades, reasons = _grades(question, documents)
+        grades: Grades = {}
+        reasons = []
+        if not question.answerable:
+            reasons.append("was left out: it is unanswerable, which the format cannot say")
+        elif not question.evidence:
+            reasons.append("was left out: it has no evidence")
+        else:
+            for item in question.evidence:
+                if place := _document_of(item, documents):
+                    grades[place] = max(item.grade, grades.get(place, 0))
+                else:
+                    reasons.append(_MISSING.format(item.source))
+            if not grades:
+                reasons.append("was left out: none of its evidence was found")
         problems += [question_problem(dataset, question, reason) for reason in reasons]
         if grades:
-            found.append((question, grades))
+            without = (_document_of(item, documents) for item in question.not_relevant)
+            found.append((question, {**{place: 0 for place in without if place}, **grades}))
     return found, problems
 
 
 def question_problem(dataset: Dataset, question: Question, reason: str) -> Problem:
     """Return a problem of one question; `reason` goes on after its id."""
     return Problem(str(dataset.questions_path), f"question {question.question_id!r} {reason}.")
-
-
-def _grades(question: Question, documents: Documents) -> tuple[Grades, list[str]]:
-    """Return the highest grade at each place, none where the question is left out, and what is lost."""
-    if not question.answerable:
-        return {}, ["was left out: it is unanswerable, which the format cannot say"]
-    if not question.evidence:
-        return {}, ["was left out: it has no evidence"]
-    grades: Grades = {}
-    lost = []
-    for item in question.evidence:
-        if place := _document_of(item, documents):
-            grades[place] = max(item.grade, grades.get(place, 0))
-        else:
-            lost.append(_LOST.format(item.source))
-    if not grades:
-        return {}, [*lost, "was left out: none of its evidence was found"]
-    without = (_document_of(item, documents) for item in question.not_relevant)
-    return {**{place: 0 for place in without if place}, **grades}, lost
 
 
 def _document_of(item: Evidence, documents: Documents) -> Place | None:

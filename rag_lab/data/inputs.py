@@ -37,7 +37,14 @@ def dataset_of(documents: Any, questions: Any, home: Path) -> Dataset:
         home: the folder below which documents in memory are written.
     """
     dataset = documents if isinstance(documents, Dataset) else _dataset(documents, home)
-    return dataset if questions is None else _with(dataset, _items(questions))
+    if questions is None:
+        return dataset
+    if hasattr(questions, "to_json"):  # a data frame: its empty cells are left out
+        rows = json.loads(questions.to_json(orient="records", date_format="iso"))
+        return _with(dataset, [{str(key): value for key, value in row.items() if value is not None} for row in rows])
+    if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
+        raise DatasetError(f"Give a list of questions, not {_shown(questions)}.")
+    return _with(dataset, list(questions))
 
 
 def _dataset(documents: Any, home: Path) -> Dataset:
@@ -82,16 +89,6 @@ def _document(given: Any, n: int) -> Document:
     return document
 
 
-def _items(questions: Any) -> list[Any]:
-    """Return the questions one by one; the rows of a data frame without their empty cells."""
-    if hasattr(questions, "to_json"):
-        rows = json.loads(questions.to_json(orient="records", date_format="iso"))
-        return [{str(key): value for key, value in row.items() if value is not None} for row in rows]
-    if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
-        raise DatasetError(f"Give a list of questions, not {_shown(questions)}.")
-    return list(questions)
-
-
 def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
     files = list_files(dataset.corpus_dir).files
     first_page = 0 if any(path.suffix == SUFFIX for path in files.values()) else dataset.page_base
@@ -104,8 +101,17 @@ def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
         if isinstance(item, Question):
             questions.append(item)
             continue
-        own_id = f"asked-{n}" if f"q{n}" in taken else f"q{n}"
-        question, reasons = read_question(_line(item, n), files.keys(), dataset.page_base, first_page, own_id)
+        if not isinstance(item, str | Mapping):
+            raise DatasetError(f"Question {n} is {_shown(item)}; give a text, a mapping or a Question.")
+        keys = {"question": item} if isinstance(item, str) else dict(item)
+        if isinstance(keys.get("id"), int):
+            keys["id"] = str(keys["id"])
+        try:
+            line = json.dumps(keys).encode()
+        except (TypeError, ValueError) as error:
+            raise DatasetError(f"Question {n} cannot be written as a line of questions.jsonl: {error}.") from None
+        default_id = f"asked-{n}" if f"q{n}" in taken else f"q{n}"
+        question, reasons = read_question(line, files.keys(), dataset.page_base, first_page, default_id)
         questions += [question] if question else []
         problems += [Problem(f"question {n}", reason) for reason in reasons]
     if not questions:
@@ -116,18 +122,6 @@ def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:
         raise DatasetError(f"{counts[twice[0]]} questions have the id {twice[0]!r}; give each its own.")
     asked = digest([dataset.digest, [asdict(question) for question in questions]])
     return replace(dataset, questions=tuple(questions), problems=tuple(problems), digest=asked)
-
-
-def _line(item: Any, n: int) -> bytes:
-    """Return a question as a line of questions.jsonl."""
-    if not isinstance(item, str | Mapping):
-        raise DatasetError(f"Question {n} is {_shown(item)}; give a text, a mapping or a Question.")
-    keys = {"question": item} if isinstance(item, str) else dict(item)
-    named = {"id": str(keys["id"])} if isinstance(keys.get("id"), int) else {}
-    try:
-        return json.dumps(keys | named).encode()
-    except (TypeError, ValueError) as error:
-        raise DatasetError(f"Question {n} cannot be written as a line of questions.jsonl: {error}.") from None
 
 
 def _shown(value: Any) -> str:

@@ -121,14 +121,20 @@ def _change(dataset: Dataset, question: Question, change: Callable[[Line], None]
     with _alone(path):
         lines = _lines(path)
         known = {place: line for place, text in enumerate(lines) if (line := _read(text)) is not None}
-        place = next((n for n, line in known.items() if _is_of(line, question)), None)
-        line = known[place] if place is not None else _new(question, {str(one.get("id")) for one in known.values()})
-        before = lines[place] if place is not None else None
+        permissions = None if question.may_see is None else list(question.may_see)
+        for place, line in known.items():  # the same, asked of the same documents for the same asker
+            is_same_asker = (line.get("namespace"), line.get("may_see")) == (question.namespace, permissions)
+            same_words = same_text(str(line.get("question", ""))) == same_text(question.text)
+            if same_words and is_same_asker and not line.get("history"):
+                before = lines[place]
+                break
+        else:
+            before, line = None, _new(question, {str(one.get("id")) for one in known.values()})
         change(line)
         after = json.dumps(line, ensure_ascii=False).encode()
         if before is not None and _read(before) == line:
             return Written(path, str(line["id"]), before, None)
-        if place is None:
+        if before is None:
             lines = [*lines[:-1], after, lines[-1]] if not lines[-1].strip() else [*lines, after, b""]
         else:
             lines[place] = after
@@ -145,16 +151,6 @@ def _new(question: Question, taken: set[str]) -> Line:
     if question.namespace is not None:
         access["namespace"] = question.namespace
     return {"id": name, "question": question.text, "answers": [], **access}
-
-
-def _is_of(line: Line, question: Question) -> bool:
-    """Tell whether a line asks the same of the same documents for the same asker."""
-    return (
-        same_text(str(line.get("question", ""))) == same_text(question.text)
-        and line.get("namespace") == question.namespace
-        and line.get("may_see") == (None if question.may_see is None else list(question.may_see))
-        and not line.get("history")
-    )
 
 
 def _same_place(one: Any, item: Line) -> bool:

@@ -58,7 +58,13 @@ def change_number(text: str) -> str | None:
     match = _NUMBER.search(text)
     if match is None:
         return None
-    return text[: match.start()] + _other_number(match.group()) + text[match.end() :]
+    digits = match.group().replace(",", "")
+    decimals = len(digits.partition(".")[2])
+    changed = float(digits) * 4 / 3
+    if round(changed, decimals) == float(digits):
+        changed = float(digits) + 1
+    number = f"{changed:,.{decimals}f}" if "," in match.group() else f"{changed:.{decimals}f}"
+    return text[: match.start()] + number + text[match.end() :]
 
 
 def add_unsupported_sentence(text: str, others: Sequence[str]) -> str | None:
@@ -72,15 +78,6 @@ def add_unsupported_sentence(text: str, others: Sequence[str]) -> str | None:
 def move_citation(cited: Sequence[str], others: Sequence[str]) -> str | None:
     """Return the first of `others` (passages) that is none of those that were cited: what a wrong citation names."""
     return next((other for other in others if other.strip() and other not in cited), None)
-
-
-def _other_number(number: str) -> str:
-    digits = number.replace(",", "")
-    decimals = len(digits.partition(".")[2])
-    changed = float(digits) * 4 / 3
-    if round(changed, decimals) == float(digits):
-        changed = float(digits) + 1
-    return f"{changed:,.{decimals}f}" if "," in number else f"{changed:.{decimals}f}"
 
 
 def _is_code(entity: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -94,7 +94,13 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
     questions: dict[str, Question] = {}
     lines: dict[str, int] = {}
     problems = []
-    for number, text in _lines(path):
+    try:
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise DatasetError(f"Cannot read {path}: {error.strerror}; a dataset keeps its questions there.") from None
+    for number, text in enumerate(data.split(b"\n"), start=1):
+        if not text.strip():
+            continue
         question, reasons = read_question(text, sources, page_base, page_base, f"q{number}")
         if question and question.question_id in questions:
             first = lines[question.question_id]
@@ -112,21 +118,31 @@ def same_text(text: str) -> str:
 
 
 def write_questions(path: Path, questions: Iterable[Question]) -> None:
-    """Write `questions`, one a line; pages count from 1 (`page_base: 1`)."""
+    """Write `questions`, one a line, without optional keys that are empty; pages count from 1 (`page_base: 1`)."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for question in questions:
-            file.write(json.dumps(_to_dict(question), ensure_ascii=False) + "\n")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank with their numbers."""
-    try:
-        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise DatasetError(f"Cannot read {path}: {error.strerror}; a dataset keeps its questions there.") from None
-    for number, text in enumerate(data.split(b"\n"), start=1):
-        if text.strip():
-            yield number, text
+            judged = (*question.evidence, *question.not_relevant)
+            evidence = [
+                {"source": e.source, "page": e.page, "quote": e.quote, "grade": None if e.grade == 1 else e.grade}
+                for e in judged
+            ]
+            optional = {
+                "class": question.query_class,
+                "evidence": [{key: value for key, value in item.items() if value is not None} for item in evidence],
+                "history": [{"role": turn.role, "content": turn.content} for turn in question.history],
+                "tags": list(question.tags),
+                "namespace": question.namespace,
+            }
+            line = {
+                "id": question.question_id,
+                "question": question.text,
+                "answers": list(question.answers),
+                "answerable": question.answerable,
+                **{key: value for key, value in optional.items() if value},
+            }
+            if question.may_see is not None:  # an empty list is not the same as none
+                line["may_see"] = list(question.may_see)
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 _ACCESS_KEYS = ("may_see", "namespace")
@@ -215,28 +231,3 @@ def _unknown_keys(line: _QuestionLine) -> list[str]:
         known = [field.alias or name for name, field in type(part).model_fields.items()]
         reasons += [f"{unknown_name('key', key, known)} It was ignored." for key in part.model_extra or {}]
     return reasons
-
-
-def _to_dict(question: Question) -> dict[str, Any]:
-    """Return the line's object; empty optional keys are left out."""
-    judged = (*question.evidence, *question.not_relevant)
-    evidence = [
-        {"source": e.source, "page": e.page, "quote": e.quote, "grade": None if e.grade == 1 else e.grade}
-        for e in judged
-    ]
-    optional = {
-        "class": question.query_class,
-        "evidence": [{key: value for key, value in item.items() if value is not None} for item in evidence],
-        "history": [{"role": turn.role, "content": turn.content} for turn in question.history],
-        "tags": list(question.tags),
-        "namespace": question.namespace,
-    }
-    access = {} if question.may_see is None else {"may_see": list(question.may_see)}  # empty is not the same as none
-    return {
-        "id": question.question_id,
-        "question": question.text,
-        "answers": list(question.answers),
-        "answerable": question.answerable,
-        **{key: value for key, value in optional.items() if value},
-        **access,
-    }

@@ -39,8 +39,15 @@ def clusters_of(questions: Iterable[Question], rule: str) -> dict[str, str] | No
         raise ConfigError(f"Unknown clusters {rule!r}: give {CLUSTER_RULES}.")
     if rule == "none":
         return None
-    named = ((question.question_id, _cluster(question, rule)) for question in questions)
-    return {question_id: cluster for question_id, cluster in named if cluster is not None}
+    found: dict[str, str] = {}
+    for question in questions:
+        if rule == "document":
+            names = [item.source for item in question.evidence]
+        else:
+            names = [tag for tag in question.tags if tag.startswith(rule.removeprefix("tag:"))]
+        if names:
+            found[question.question_id] = names[0]
+    return found
 
 
 def cluster_problem(questions: Collection[Question], rule: str) -> str:
@@ -92,22 +99,13 @@ def cluster_proposal(questions: Collection[Question], rule: str) -> str:
     )
 
 
-def _cluster(question: Question, rule: str) -> str | None:
-    if rule == "document":
-        return question.evidence[0].source if question.evidence else None
-    return next((tag for tag in question.tags if tag.startswith(rule.removeprefix("tag:"))), None)
-
-
-_Stratum = tuple[str, bool]
-
-
 def stratified(questions: Sequence[Question], n: int, seed: int) -> list[str]:
     """Return the ids of `n` questions (all where there are fewer), spread over class and answerability in proportion.
 
     The sample of n is the beginning of the sample of n + 1 with the same seed, and does not depend on the order of
     `questions`. Ids must be unique.
     """
-    strata: dict[_Stratum, list[str]] = defaultdict(list)
+    strata: dict[tuple[str, bool], list[str]] = defaultdict(list)
     for question in questions:
         strata[question.query_class or "", question.answerable].append(question.question_id)
     waiting = {key: sorted(strata[key], key=lambda name: _lot(name, seed), reverse=True) for key in sorted(strata)}

@@ -187,7 +187,7 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
 
 def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
     pages: dict[str, list[str]] = {}
-    for page in pipeline.index.chunks.all_documents():
+    for page in pipeline.index.chunks.documents():
         pages.setdefault(page.source, []).append(page.text)
     return drafted_questions(pages, found.language, N_QUESTIONS)
 

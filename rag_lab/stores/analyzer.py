@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -29,33 +29,23 @@ _N = 3
 
 def terms(texts: Sequence[str], analyzer: Analyzer) -> list[list[str]]:
     """Return the terms of each text, in order, repetitions kept; a text without letters and digits has none."""
-    cut_word = _word_cutter(analyzer)
-    return [_terms(text, cut_word) for text in texts]
-
-
-def _terms(text: str, cut_word: Callable[[str], Sequence[str]]) -> list[str]:
-    found: list[str] = []
-    for match in _pattern().finditer(unicodedata.normalize("NFKC", text).casefold()):
-        characters = match.captures("unspaced")
-        if len(characters) > 1:
-            found += [first + second for first, second in pairwise(characters)]
-        else:
-            found += characters or cut_word(match.group())
+    stem = None if analyzer in ("unicode", "ngrams") else _stemmer(analyzer).stemWord
+    found: list[list[str]] = []
+    for text in texts:
+        of_text: list[str] = []
+        for match in _pattern().finditer(unicodedata.normalize("NFKC", text).casefold()):
+            characters, word = match.captures("unspaced"), match.group()
+            if len(characters) > 1:
+                of_text += [first + second for first, second in pairwise(characters)]
+            elif characters or analyzer == "unicode":
+                of_text.append(word)
+            elif stem:
+                of_text.append(stem(word))
+            else:
+                marked = f"_{word}_"
+                of_text += [marked[start : start + _N] for start in range(max(1, len(marked) - _N + 1))]
+        found.append(of_text)
     return found
-
-
-def _word_cutter(analyzer: Analyzer) -> Callable[[str], Sequence[str]]:
-    if analyzer == "unicode":
-        return lambda word: (word,)
-    if analyzer == "ngrams":
-        return _ngrams
-    stem = _stemmer(analyzer).stemWord
-    return lambda word: (stem(word),)
-
-
-def _ngrams(word: str) -> Sequence[str]:
-    marked = f"_{word}_"
-    return [marked[start : start + _N] for start in range(max(1, len(marked) - _N + 1))]
 
 
 @cache

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from rag_lab._kit.process import scratch_folder
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.engine import ServedStore, Server
-from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, batches, padded
+from rag_lab.stores.rows import Cosines, Numbers, Positions, batches, padded
 
 _COLLECTION = "children"
 _FOLDER = "chroma"
@@ -42,24 +42,31 @@ class ChromaStore(ServedStore):
 
     exact: ClassVar[bool] = False
 
-    def _fill_folder(self) -> None:
-        client = _embedded(self.path / _FOLDER)
-        _add(client, _COLLECTION, self.rows)
-        client.close()
-        with closing(sqlite3.connect(self.path / _FOLDER / _DATABASE, isolation_level=None)) as connection:
-            connection.execute("VACUUM")  # gives back the room of Chroma's log, which is empty by now: nine tenths
-
-    def _fill_server(self, server: Server) -> None:
-        _add(_remote(server), server.collection, self.rows)
+    def _write(self, server: Server | None) -> None:
+        client = _client(server or self.path / _FOLDER)
+        # Labels too, where there are several to choose from.
+        has_labels, name = len(self.rows.labels) > 1, server.collection if server else _COLLECTION
+        collection = client.create_collection(name, embedding_function=None, configuration={"hnsw": _HNSW})
+        for part in batches(len(self.rows), client.get_max_batch_size()):
+            numbers = self.rows.label_numbers[part].tolist()
+            collection.add(
+                ids=[str(part.start + offset) for offset in range(len(numbers))],
+                embeddings=self.rows.vectors[part],
+                metadatas=[{"label": number} for number in numbers] if has_labels else None,
+            )
+        if server is None:
+            client.close()
+            with closing(sqlite3.connect(self.path / _FOLDER / _DATABASE, isolation_level=None)) as connection:
+                connection.execute("VACUUM")  # gives back the room of Chroma's log, which is empty by now: nine tenths
 
     def _n_rows(self, server: Server) -> int | None:
-        client = _remote(server)
+        client = _client(server)
         if server.collection not in [found.name for found in client.list_collections()]:
             return None
         return int(client.get_collection(server.collection, embedding_function=None).count())
 
     def _delete(self, server: Server) -> None:
-        _remote(server).delete_collection(server.collection)
+        _client(server).delete_collection(server.collection)
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         where = None if numbers is None else {"label": {"$in": list(numbers)}}
@@ -71,10 +78,10 @@ class ChromaStore(ServedStore):
     def _collection(self) -> Any:
         if self.server is None:
             scratch = scratch_folder("chroma")  # the copy goes with this object, or when the process ends
-            client = _embedded(shutil.copytree(self.path / _FOLDER, Path(scratch.name) / _FOLDER))
+            client = _client(shutil.copytree(self.path / _FOLDER, Path(scratch.name) / _FOLDER))
             weakref.finalize(self, _close, client, scratch)
             return client.get_collection(_COLLECTION, embedding_function=None)
-        return _remote(self._served(self.server)).get_collection(self.server.collection, embedding_function=None)
+        return _client(self._served(self.server)).get_collection(self.server.collection, embedding_function=None)
 
 
 def _close(client: Any, scratch: tempfile.TemporaryDirectory[str]) -> None:
@@ -82,31 +89,12 @@ def _close(client: Any, scratch: tempfile.TemporaryDirectory[str]) -> None:
     scratch.cleanup()
 
 
-def _add(client: Any, name: str, rows: Rows) -> None:
-    """Add all rows to a new collection; their labels too, where there are several to choose from."""
-    collection = client.create_collection(name, embedding_function=None, configuration={"hnsw": _HNSW})
-    for part in batches(len(rows), client.get_max_batch_size()):
-        numbers = rows.label_numbers[part].tolist()
-        collection.add(
-            ids=[str(part.start + offset) for offset in range(len(numbers))],
-            embeddings=rows.vectors[part],
-            metadatas=[{"label": number} for number in numbers] if len(rows.labels) > 1 else None,
-        )
-
-
-def _embedded(path: Path) -> Any:
+def _client(place: Server | Path) -> Any:
     import chromadb
-
-    return chromadb.PersistentClient(str(path), settings=_settings())
-
-
-def _remote(server: Server) -> Any:
-    import chromadb
-
-    return chromadb.HttpClient(server.host, server.port, server.tls, settings=_settings())
-
-
-def _settings() -> Any:
     from chromadb.config import Settings
 
-    return Settings(_env_file=None, anonymized_telemetry=False)  # a .env of the working folder names classes to import
+    # A .env of the working folder names classes to import.
+    settings = Settings(_env_file=None, anonymized_telemetry=False)
+    if isinstance(place, Server):
+        return chromadb.HttpClient(*place.address, settings=settings)
+    return chromadb.PersistentClient(str(place), settings=settings)

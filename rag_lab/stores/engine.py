@@ -49,27 +49,12 @@ class Server:
         (path / _FILE).write_text(json.dumps(asdict(server)), encoding="utf-8")
         return server
 
-    @classmethod
-    def read(cls, path: Path) -> Self | None:
-        """Return what `write` noted, or None where the vectors lie in the folder itself."""
-        if not (path / _FILE).exists():
-            return None
-        return cls(**json.loads((path / _FILE).read_text(encoding="utf-8")))
-
     @property
-    def host(self) -> str:
-        """The host's name."""
-        return urlsplit(self.url).hostname or ""
-
-    @property
-    def port(self) -> int:
-        """The port, that of the scheme where the URL names none."""
-        return urlsplit(self.url).port or (443 if self.tls else 80)
-
-    @property
-    def tls(self) -> bool:
-        """Whether the connection is encrypted."""
-        return urlsplit(self.url).scheme == "https"
+    def address(self) -> tuple[str, int, bool]:
+        """The host, the port (that of the scheme where the URL names none), and whether the connection is encrypted."""
+        parts = urlsplit(self.url)
+        tls = parts.scheme == "https"
+        return parts.hostname or "", parts.port or (443 if tls else 80), tls
 
 
 @contextmanager
@@ -104,7 +89,8 @@ class SearchedRows(ABC):
     @cached_property
     def server(self) -> Server | None:
         """Where the vectors are searched, or None where the engine works in the folder."""
-        return Server.read(self.path)
+        path = self.path / _FILE
+        return Server(**json.loads(path.read_bytes())) if path.exists() else None
 
     @property
     def labels(self) -> frozenset[str]:
@@ -191,16 +177,16 @@ class EngineStore(SearchedRows):
 
 
 class ServedStore(EngineStore):
-    """An `EngineStore` that may lie on a server: a subclass writes `_nearest` and the four methods below."""
+    """An `EngineStore` that may lie on a server: a subclass writes `_nearest` and the three methods below."""
 
     def _fill(self) -> None:
         """Build the collection, unless it is there in full: one that a killed build left is built again."""
-        if self.server is None:
-            self._fill_folder()
-        elif (n_rows := self._n_rows(self.server)) != len(self.rows):
-            if n_rows is not None:
-                self._delete(self.server)
-            self._fill_server(self.server)
+        n_rows = None if self.server is None else self._n_rows(self.server)
+        if n_rows == len(self.rows):
+            return
+        if self.server is not None and n_rows is not None:
+            self._delete(self.server)
+        self._write(self.server)
 
     def _served(self, server: Server) -> Server:
         """Return the server that is searched, its collection filled again where the server lost some or all of it."""
@@ -213,12 +199,8 @@ class ServedStore(EngineStore):
         return server
 
     @abstractmethod
-    def _fill_folder(self) -> None:
-        """Write the engine's files, as `_fill` of an `EngineStore` does."""
-
-    @abstractmethod
-    def _fill_server(self, server: Server) -> None:
-        """Build the collection, which is not there, from `self.rows`."""
+    def _write(self, server: Server | None) -> None:
+        """Build the collection, which is not there, from `self.rows`: on the server, or in the folder where None."""
 
     @abstractmethod
     def _n_rows(self, server: Server) -> int | None:

@@ -10,7 +10,7 @@ the two methods that every LangChain store has, `add_texts` and `similarity_sear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -88,38 +88,42 @@ class LangChainStore(SearchedRows):
                 "PrecomputedEmbeddings as its embeddings, so that it searches the workbench's vectors."
             )
         built = cls(source.path, store, embeddings, label_filter)
-        for part in batches(len(source.rows), _ROWS_AT_ONCE):
-            built._add(range(len(source.rows))[part])
+        rows = source.rows
+        for part in batches(len(rows), _ROWS_AT_ONCE):
+            names = (str(uuid5(NAMESPACE_OID, f"{built._digest} {row}")) for row in range(len(rows))[part])
+            ids = dict(zip(names, range(len(rows))[part], strict=True))  # some stores take no other ids
+            try:
+                there = {document.id for document in store.get_by_ids(list(ids))}
+            except NotImplementedError:  # then adding one again puts it in its own place
+                there = set()
+            if new := {one: row for one, row in ids.items() if one not in there}:
+                labels = (rows.labels[rows.label_numbers[row]] for row in new.values())
+                about = [
+                    {"row": row, "label": label, "rows": built._digest}
+                    for row, label in zip(new.values(), labels, strict=True)
+                ]
+                store.add_texts([f"row {row}" for row in new.values()], about, ids=list(new))
         return built
 
-    def _add(self, rows: Sequence[int]) -> None:
-        ids = {str(uuid5(NAMESPACE_OID, f"{self._digest} {row}")): row for row in rows}  # some stores take no others
-        try:
-            there = {document.id for document in self._store.get_by_ids(list(ids))}
-        except NotImplementedError:  # then adding one again puts it in its own place
-            there = set()
-        if new := {one: row for one, row in ids.items() if one not in there}:
-            labels = [self.rows.labels[self.rows.label_numbers[row]] for row in new.values()]
-            about = [
-                {"row": row, "label": label, "rows": self._digest}
-                for row, label in zip(new.values(), labels, strict=True)
-            ]
-            self._store.add_texts([f"row {row}" for row in new.values()], about, ids=list(new))
-
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        name = type(self._store).__name__
+        only: Mapping[str, Any] = {}
+        if numbers is not None:
+            if self._label_filter is None:
+                raise StoreError(
+                    f"{name} has no label_filter, so it cannot be held to what an asker may see; give LangChainStore "
+                    "one, or ask without restriction."
+                )
+            only = self._label_filter(frozenset(self.rows.labels[number] for number in numbers))
         self._embeddings.queries = queries
-        only = self._only(numbers)
         documents = [self._store.similarity_search(f"query {i}", n_wanted, **only) for i in range(len(queries))]
         found = [[int(document.metadata["row"]) for document in some] for some in documents]
         holds = {document.metadata.get("rows") for some in documents for document in some}
         if holds - {self._digest} or any(len(set(rows)) < len(rows) for rows in found):
             raise StoreError(
-                f"{type(self._store).__name__} holds other rows than those of this index; empty it, or give each index "
-                "a store of its own."
+                f"{name} holds other rows than those of this index; empty it, or give each index a store for itself."
             )
-        name = type(
-            self._store
-        ).__name__  # which withholds children, or shows others: its filter is none, or comes late
+        # A store that withholds children, or shows others, has no filter, or one that comes late.
         short = min((len(rows) for rows in found), default=n_wanted)
         if short != n_wanted:
             raise StoreError(
@@ -129,13 +133,3 @@ class LangChainStore(SearchedRows):
         if numbers is not None and not self.rows.mask(numbers)[np.array(found, np.int64)].all():
             raise StoreError(f"{name} returned a child that label_filter should have kept out; mend label_filter.")
         return self.rows.rank(queries, np.array(found, np.int64), n_wanted)
-
-    def _only(self, numbers: Numbers | None) -> Mapping[str, Any]:
-        if numbers is None:
-            return {}
-        if self._label_filter is None:
-            raise StoreError(
-                f"{type(self._store).__name__} has no label_filter, so it cannot be held to what an asker may "
-                "see; give LangChainStore one, or ask without restriction."
-            )
-        return self._label_filter(frozenset(self.rows.labels[number] for number in numbers))

@@ -7,7 +7,6 @@ own, and variants of a sweep may run side by side.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,10 +27,17 @@ class MilvusStore(EngineStore):
     exact: ClassVar[bool] = True
 
     def _fill(self) -> None:
-        from milvus_lite import MilvusLite
+        from milvus_lite import CollectionSchema, DataType, FieldSchema, MilvusLite
 
+        schema = CollectionSchema(
+            fields=[
+                FieldSchema(name="position", dtype=DataType.INT64, is_primary=True),
+                FieldSchema(name="label", dtype=DataType.INT64),
+                FieldSchema(name="vector", dtype=DataType.FLOAT_VECTOR, dim=self.rows.vectors.shape[1]),
+            ]
+        )
         with MilvusLite(str(self.path / _FOLDER)) as database:
-            collection = database.create_collection(_COLLECTION, _schema(self.rows.vectors.shape[1]))
+            collection = database.create_collection(_COLLECTION, schema)
             for part in batches(len(self.rows), _ROWS_AT_ONCE):
                 labels, vectors = self.rows.label_numbers[part].tolist(), self.rows.vectors[part].tolist()
                 collection.insert(
@@ -57,24 +63,8 @@ class MilvusStore(EngineStore):
     def _collection(self) -> Any:
         from milvus_lite import MilvusLite
 
+        self._scratch = scratch_folder("milvus")  # removed with this object, or when the process ends
         folder = shutil.copytree(self.path / _FOLDER, Path(self._scratch.name) / _FOLDER)
         collection = MilvusLite(str(folder)).get_collection(_COLLECTION)
         collection.load()
         return collection
-
-    @cached_property
-    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
-        """Removed with this object, or when the process ends."""
-        return scratch_folder("milvus")
-
-
-def _schema(dim: int) -> Any:
-    from milvus_lite import CollectionSchema, DataType, FieldSchema
-
-    return CollectionSchema(
-        fields=[
-            FieldSchema(name="position", dtype=DataType.INT64, is_primary=True),
-            FieldSchema(name="label", dtype=DataType.INT64),
-            FieldSchema(name="vector", dtype=DataType.FLOAT_VECTOR, dim=dim),
-        ]
-    )

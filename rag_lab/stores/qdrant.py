@@ -27,16 +27,9 @@ class QdrantStore(ServedStore):
 
     exact: ClassVar[bool] = True  # in the process; a server approximates
 
-    def _fill_folder(self) -> None:
-        """Nothing: it is filled when it is opened."""
-
-    def _fill_server(self, server: Server) -> None:
-        from qdrant_client import models
-
-        client = _remote(server)
-        _create(client, server.collection, self.rows)
-        client.create_payload_index(server.collection, "label", models.PayloadSchemaType.INTEGER)
-        _add(client, server.collection, self.rows)
+    def _write(self, server: Server | None) -> None:
+        if server is not None:  # else it is filled when it is opened
+            _fill(_remote(server), server.collection, self.rows, with_index=True)
 
     def _n_rows(self, server: Server) -> int | None:
         client = _remote(server)
@@ -74,21 +67,17 @@ class QdrantStore(ServedStore):
         if self.server is not None:
             return _remote(self._served(self.server))
         client = QdrantClient(":memory:")
-        _create(client, _COLLECTION, self.rows)
-        _add(client, _COLLECTION, self.rows)
+        _fill(client, _COLLECTION, self.rows, with_index=False)
         return client
 
 
-def _create(client: Any, collection: str, rows: Rows) -> None:
+def _fill(client: Any, collection: str, rows: Rows, *, with_index: bool) -> None:
     from qdrant_client import models
 
     space = models.VectorParams(size=rows.vectors.shape[1], distance=models.Distance.COSINE)
     client.create_collection(collection, vectors_config=space, hnsw_config=models.HnswConfigDiff(**_HNSW))
-
-
-def _add(client: Any, collection: str, rows: Rows) -> None:
-    from qdrant_client import models
-
+    if with_index:
+        client.create_payload_index(collection, "label", models.PayloadSchemaType.INTEGER)
     for part in batches(len(rows), _ROWS_AT_ONCE):
         labels = rows.label_numbers[part].tolist()
         points = models.Batch(
@@ -102,8 +91,9 @@ def _add(client: Any, collection: str, rows: Rows) -> None:
 def _remote(server: Server) -> Any:
     from qdrant_client import QdrantClient
 
+    host, port, tls = server.address
     return QdrantClient(
-        url=f"{'https' if server.tls else 'http'}://{server.host}:{server.port}",
+        url=f"{'https' if tls else 'http'}://{host}:{port}",
         api_key=os.environ.get(_KEY),
         timeout=_TIMEOUT_S,
         check_compatibility=False,  # which would warn of an absent server before the error says it

@@ -11,11 +11,10 @@ tell. So every exact store returns the same list, ties included.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +24,6 @@ from rag_lab.models.protocols import Vectors
 Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
 Cosines = npt.NDArray[np.float64]
 Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
-
-
 Numbers = tuple[int, ...]  # labels by their position in `Rows.labels`
 
 _COPIES = "rows.npy"
@@ -103,7 +100,7 @@ class Rows:
 
     def count(self, numbers: Numbers | None) -> int:
         """Return how many rows have one of these labels."""
-        return len(self) if numbers is None else int(self._counts[list(numbers)].sum())
+        return len(self) if numbers is None else int(self.mask(numbers).sum())
 
     def have(self, positions: Positions, numbers: Numbers | None) -> bool:
         """Tell whether all of these rows have one of these labels (any, where None)."""
@@ -113,9 +110,15 @@ class Rows:
         """Return the nearest rows with these labels, and cosines in single precision: (n_queries, n_wanted) each."""
         positions = np.full((len(queries), 0), -1, np.int64)
         cosines = np.zeros((len(queries), 0))
-        for block, vectors in self._blocks(numbers):
+        allowed = np.arange(len(self)) if numbers is None else np.flatnonzero(self.mask(numbers))
+        for part in batches(len(allowed), _ROWS_AT_ONCE):  # so that a scan needs little memory
+            block = allowed[part]
+            vectors = self.vectors[part] if numbers is None else self.vectors[block]
             near = queries @ vectors.T
-            best = _top(near, n_wanted)
+            if near.shape[1] <= n_wanted:
+                best = np.broadcast_to(np.arange(near.shape[1]), near.shape)
+            else:  # the columns of the largest, in no order
+                best = np.argpartition(near, -n_wanted, axis=1)[:, -n_wanted:]
             positions = np.hstack([positions, block[best]])
             cosines = np.hstack([cosines, np.take_along_axis(near, best, axis=1)])
         order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_wanted]
@@ -137,29 +140,16 @@ class Rows:
         """
         if len(self) == len(self._row_of):
             return rows.tolist(), cosines.tolist()
-        found = [self._expand(*one, k) for one in zip(rows, cosines, strict=True)]
-        return [positions for positions, _ in found], [near for _, near in found]
-
-    def _expand(self, rows: Positions, cosines: Cosines, k: int) -> tuple[list[int], list[float]]:
-        copies = [self._by_row[self._starts[row] : self._starts[row + 1]][:k] for row in rows]
-        positions = np.concatenate(copies)
-        near = np.repeat(cosines, [len(each) for each in copies])
-        order = np.lexsort((positions, -near))[:k]
-        return positions[order].tolist(), near[order].tolist()
-
-    def _blocks(self, numbers: Numbers | None) -> Iterator[tuple[Positions, Vectors]]:
-        """Give positions and vectors some ten thousand at a time, so that a scan needs little memory."""
-        if numbers is None:
-            for part in batches(len(self), _ROWS_AT_ONCE):
-                yield np.arange(part.start, min(part.stop, len(self))), self.vectors[part]
-            return
-        wanted = np.flatnonzero(self.mask(numbers))
-        for part in batches(len(wanted), _ROWS_AT_ONCE):
-            yield wanted[part], self.vectors[wanted[part]]
-
-    @cached_property
-    def _counts(self) -> npt.NDArray[np.int64]:
-        return np.bincount(self.label_numbers, minlength=len(self.labels))
+        by_row, starts = self._copies
+        found: tuple[list[list[int]], list[list[float]]] = ([], [])
+        for best, its_cosines in zip(rows, cosines, strict=True):
+            copies = [by_row[starts[row] : starts[row + 1]][:k] for row in best]
+            positions = np.concatenate(copies)
+            near = np.repeat(its_cosines, [len(each) for each in copies])
+            order = np.lexsort((positions, -near))[:k]
+            found[0].append(positions[order].tolist())
+            found[1].append(near[order].tolist())
+        return found
 
     @cached_property
     def _row_of(self) -> Positions:
@@ -167,20 +157,10 @@ class Rows:
         return row_of
 
     @cached_property
-    def _by_row(self) -> Positions:
-        """The positions, those of row 0 first, in order within a row."""
-        return np.argsort(self._row_of, kind="stable")
-
-    @cached_property
-    def _starts(self) -> Positions:
-        return np.searchsorted(self._row_of[self._by_row], np.arange(len(self) + 1))
-
-
-def _top(near: npt.NDArray[np.floating[Any]], n_wanted: int) -> Positions:
-    """Return the columns of the n_wanted largest values of each row, in no order."""
-    if near.shape[1] <= n_wanted:
-        return np.broadcast_to(np.arange(near.shape[1]), near.shape)
-    return np.argpartition(near, -n_wanted, axis=1)[:, -n_wanted:]
+    def _copies(self) -> tuple[Positions, Positions]:
+        """The positions, those of row 0 first, in order within a row; and where those of each row begin."""
+        by_row = np.argsort(self._row_of, kind="stable")
+        return by_row, np.searchsorted(self._row_of[by_row], np.arange(len(self) + 1))
 
 
 def batches(n: int, size: int) -> list[slice]:

@@ -27,7 +27,7 @@ from rag_lab.records import Chunk
 from rag_lab.stores.analyzer import VERSION as ANALYZERS_VERSION
 from rag_lab.stores.analyzer import Analyzer, terms
 from rag_lab.stores.config import Unit
-from rag_lab.stores.rows import Found
+from rag_lab.stores.rows import Found, batches
 
 _FORMAT = 3  # raised when the files of an index, or what is indexed, change
 _IDS_FILE = "ids.json"
@@ -68,10 +68,14 @@ class SparseIndex(ABC):
         ids: list[str] = json.loads((self.path / _IDS_FILE).read_text(encoding="utf-8"))
         return ids
 
-    def _best(self, scores: npt.NDArray[np.floating], k: int) -> tuple[list[str], list[float]]:
-        """Return ids and scores of the k best of (n,) scores."""
-        positions = best(scores, k)
-        return [self._ids[position] for position in positions.tolist()], scores[positions].tolist()
+    def _found(self, scores: Iterable[npt.NDArray[np.floating] | None], k: int) -> Found:
+        """Return ids and scores of the k best of (n,) scores for each query; none where there are no scores."""
+        found: Found = ([], [])
+        for of_query in scores:
+            positions = [] if of_query is None else best(of_query, k).tolist()
+            found[0].append([self._ids[position] for position in positions])
+            found[1].append([] if of_query is None else of_query[positions].tolist())
+        return found
 
 
 def best(scores: npt.NDArray[np.floating], k: int) -> npt.NDArray[np.intp]:
@@ -107,9 +111,8 @@ class BM25Index(SparseIndex):
 
     def search(self, texts: Sequence[str], k: int) -> Found:
         """See `SparseIndex`."""
-        known = [self._postings.get_tokens_ids(query) for query in terms(texts, self._analyzer)]
-        found = [self._best(self._postings.get_scores_from_ids(ids), k) if ids else ([], []) for ids in known]
-        return [ids for ids, _ in found], [scores for _, scores in found]
+        known = (self._postings.get_tokens_ids(query) for query in terms(texts, self._analyzer))
+        return self._found((self._postings.get_scores_from_ids(ids) if ids else None for ids in known), k)
 
     @cached_property
     def _analyzer(self) -> Analyzer:
@@ -138,7 +141,12 @@ class TfidfIndex(SparseIndex):
 
         path.mkdir(parents=True)
         (path / _IDS_FILE).write_text(json.dumps(list(ids)), encoding="utf-8")
-        vectorizer, matrix = _fit(texts, analyzer)
+        vectorizer = _vectorizer(analyzer)
+        try:
+            matrix = vectorizer.fit_transform(texts)
+        except ValueError:  # no text has a term: a vocabulary of the empty term alone, which no query has
+            vectorizer = _vectorizer(analyzer, [""])
+            matrix = vectorizer.fit_transform(texts)
         vocabulary = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.get)
         saved = json.dumps({"analyzer": analyzer, "vocabulary": vocabulary}, ensure_ascii=False)
         (path / _TERMS_FILE).write_text(saved, encoding="utf-8")
@@ -147,20 +155,16 @@ class TfidfIndex(SparseIndex):
 
     def search(self, texts: Sequence[str], k: int) -> Found:
         """See `SparseIndex`."""
-        found = [
-            self._best(scores, k)
-            for start in range(0, len(texts), _QUERIES_AT_ONCE)
-            for scores in self._cosines(texts[start : start + _QUERIES_AT_ONCE])
-        ]
-        return [ids for ids, _ in found], [cosines for _, cosines in found]
+        return self._found(self._cosines(texts), k)
 
     def _cosines(self, texts: Sequence[str]) -> Iterator[npt.NDArray[np.float32]]:
         """Give the cosines of each query with all n texts."""
-        product = (self._vectorizer.transform(texts) @ self._matrix).tocsr()
-        for start, end in pairwise(product.indptr):
-            cosines = np.zeros(product.shape[1], np.float32)
-            cosines[product.indices[start:end]] = product.data[start:end]
-            yield cosines
+        for part in batches(len(texts), _QUERIES_AT_ONCE):
+            product = (self._vectorizer.transform(texts[part]) @ self._matrix).tocsr()
+            for start, end in pairwise(product.indptr):
+                cosines = np.zeros(product.shape[1], np.float32)
+                cosines[product.indices[start:end]] = product.data[start:end]
+                yield cosines
 
     @cached_property
     def _vectorizer(self) -> Any:
@@ -175,16 +179,6 @@ class TfidfIndex(SparseIndex):
         import scipy.sparse
 
         return scipy.sparse.load_npz(self.path / "matrix.npz")
-
-
-def _fit(texts: Sequence[str], analyzer: Analyzer) -> tuple[Any, Any]:
-    """Return the fitted vectorizer and the (n, n_terms) matrix of the texts."""
-    vectorizer = _vectorizer(analyzer)
-    try:
-        return vectorizer, vectorizer.fit_transform(texts)
-    except ValueError:  # no text has a term: a vocabulary of the empty term alone, which no query has
-        vectorizer = _vectorizer(analyzer, [""])
-        return vectorizer, vectorizer.fit_transform(texts)
 
 
 def _vectorizer(analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> Any:

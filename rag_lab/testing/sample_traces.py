@@ -60,7 +60,7 @@ def sample_question(text: str = QUESTIONS[0], **changes: Any) -> Question:
 def sample_trace(text: str = QUESTIONS[0], may_see: tuple[str, ...] | None = None, **changes: Any) -> Trace:
     """Return a trace that went well, with every field filled, and nothing on it that its asker may not see."""
     index, question = sample_index(), sample_question(text, may_see=may_see)
-    allowed = allowed_labels(index.labels, question)
+    allowed = allowed_labels(index.chunks.labels, question)
     hits = {
         name: tuple(index.search(HashEmbedder().embed_queries([text]), 4, allowed, step=name)[0])
         for name in ("dense", "hyde")

@@ -22,7 +22,7 @@ from tolerance import FLOAT32
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.chroma import ChromaStore
-from rag_lab.stores.engine import ExactStore, Server
+from rag_lab.stores.engine import ExactStore
 from rag_lab.stores.qdrant import QdrantStore
 
 pytestmark = pytest.mark.slow
@@ -141,7 +141,7 @@ def test_a_server_that_lost_its_vectors_is_filled_again(
     store, url = served
     store.build(tmp_path / "store", IDS, vectors(7), LABELS, url)
     expected = store.open(tmp_path / "store").search(vectors(7)[:3], 5)
-    name = Server.read(tmp_path / "store").collection
+    name = QdrantStore.open(tmp_path / "store").server.collection
     with Client(base_url=url) as client:
         path = "collections" if store is QdrantStore else "api/v2/tenants/default_tenant/databases/default_database"
         path += f"/{name}" if store is QdrantStore else f"/collections/{name}"

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.whole_file import is_whole, whole_folder
+from rag_lab._kit.whole_file import whole_folder
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import Listing
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.index.chunk_store import write_chunks
+from rag_lab.corpus.index.locate import AsRead
 from rag_lab.corpus.index.read_and_split import Processed, process
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.corpus.split.splitter import Splitter
@@ -27,6 +28,18 @@ SEARCHED = "searched"  # vectors and sparse indexes of the children, each whole 
 FOR_NOW = "for_now"  # what was wrong with the files of an index that another attempt may make whole
 _FORMAT = 6  # raised when the files of an index change
 _LIBRARIES = ("langchain-text-splitters",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(AsRead):
+    """What is known of an index without opening it."""
+
+    n_files: int  # with a suffix that is read, bad ones included
+    n_documents: int  # pages of paged files, and files without pages
+    n_parents: int
+    n_children: int
+    problems: tuple[tuple[str, str], ...]  # source and reason: what was left out or guessed while it was read
+    made_of: dict[str, Any]  # see `made_of`
 
 
 @dataclass(frozen=True)
@@ -51,11 +64,6 @@ class Recipe:
 def index_path(parts: Mapping[str, Any], home: Path) -> Path:
     """Return the folder of the index that `parts` (of `made_of`) make; it may not be there."""
     return home / "indexes" / digest(parts)
-
-
-def is_built(path: Path) -> bool:
-    """Tell whether the index at `path` is there, each file as it was written."""
-    return is_whole(path, except_in=SEARCHED)
 
 
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
@@ -102,14 +110,16 @@ def _ensure(read: Callable[[], Processed], *, lasting: bool, parts: Mapping[str,
                 raise _NotLasting(processed)
             partial.mkdir()
             write_chunks(partial / CHUNKS, processed.documents, processed.chunks)
-            manifest = {
-                "n_files": len(parts["files"]),
-                "n_documents": len(processed.documents),
-                "n_parents": len(processed.chunks.parents),
-                "n_children": len(processed.chunks.children),
-                "problems": [{"source": source, "reason": reason} for source, reason in processed.problems],
-                "made_of": parts,
-                **processed.as_read.kept(),
-            }
-            (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")
+            manifest = Manifest(
+                n_files=len(parts["files"]),
+                n_documents=len(processed.documents),
+                n_parents=len(processed.chunks.parents),
+                n_children=len(processed.chunks.children),
+                problems=processed.problems,
+                made_of=dict(parts),
+                page_starts=processed.as_read.page_starts,
+                left_out=processed.as_read.left_out,
+            )
+            text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
+            (partial / MANIFEST).write_text(text, encoding="utf-8")
     return target

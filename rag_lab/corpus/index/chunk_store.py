@@ -20,6 +20,7 @@ from rag_lab.records import Chunk, Document, Hit, Level
 from rag_lab.stores.rows import Found
 
 AnyRecord = TypeVar("AnyRecord", Document, Chunk)
+Place = tuple[str, int | None, int, int]  # source, page, start, end
 
 _CHUNK = """(chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER, "end" INTEGER,
              text TEXT, namespace TEXT, permissions TEXT, section TEXT)"""
@@ -59,9 +60,15 @@ class ChunkStore:
         """Return a child; KeyError if there is none of that id."""
         return self._one("SELECT * FROM children WHERE chunk_id = ?", chunk_id)
 
-    def documents(self, source: str) -> list[Document]:
-        """Return the documents of one file, in page order; empty if the corpus has no such file."""
-        rows = self._rows("SELECT * FROM documents WHERE source = ? ORDER BY rowid", source)
+    def _one(self, query: str, chunk_id: str) -> Chunk:
+        rows = self._rows(query, chunk_id)
+        if not rows:
+            raise KeyError(chunk_id)
+        return _record(Chunk, rows[0])
+
+    def documents(self, source: str | None = None) -> list[Document]:
+        """Return the documents, or those of one file, in the order of the corpus; empty if it has no such file."""
+        rows = self._rows("SELECT * FROM documents WHERE source = ?1 OR ?1 IS NULL ORDER BY rowid", source)
         return [_record(Document, row) for row in rows]
 
     def document(self, source: str, page: int | None) -> Document:
@@ -88,26 +95,20 @@ class ChunkStore:
     def files(self) -> list[Chunk]:
         """Return each file as one text under its own name, in the order of the corpus."""
         found = []
-        for source, documents in groupby(self.all_documents(), key=lambda document: document.source):
+        for source, documents in groupby(self.documents(), key=lambda document: document.source):
             first, *rest = documents
             text = "\n".join(document.text for document in (first, *rest))
             found.append(Chunk(source, source, source, None, 0, len(text), text, first.namespace, first.permissions))
         return found
 
-    def all_documents(self) -> list[Document]:
-        """Return all documents, in the order of the corpus."""
-        return [_record(Document, row) for row in self._rows("SELECT * FROM documents ORDER BY rowid")]
-
     def pages(self) -> Iterator[tuple[str, int | None, str]]:
         """Yield file, page and text of all documents, in the order of the corpus, one at a time."""
         yield from self._connection().execute("SELECT source, page, text FROM documents ORDER BY rowid")
 
-    def all_parents(self) -> list[Chunk]:
-        """Return all parents, in the order of the corpus."""
-        return [_record(Chunk, row) for row in self._rows("SELECT * FROM parents ORDER BY rowid")]
-
-    def parents(self, source: str, page: int | None) -> list[Chunk]:
-        """Return the parents of one document, in order; those of a file that is one text have pages of their own."""
+    def parents(self, source: str | None = None, page: int | None = None) -> list[Chunk]:
+        """Return the parents, or those of one document, in order; those of a file that is one text have own pages."""
+        if source is None:
+            return [_record(Chunk, row) for row in self._rows("SELECT * FROM parents ORDER BY rowid")]
         rows = self._rows(
             "SELECT * FROM parents WHERE source = ?1 AND (page IS ?2 OR ?2 IS NULL AND "
             "(SELECT count(*) FROM documents WHERE source = ?1) = 1) ORDER BY start",
@@ -123,21 +124,17 @@ class ChunkStore:
         documents, parents, children = (dict(self._rows(query)) for query in queries)
         return {source: (n, parents.get(source, 0), children.get(source, 0)) for source, n in documents.items()}
 
+    @cached_property
     def labels(self) -> Labels:
-        """Return the distinct access labels of the children."""
+        """The distinct access labels of the children."""
         rows = self._rows("SELECT DISTINCT namespace, permissions FROM children")
         return frozenset(access_label(namespace, json.loads(permissions)) for namespace, permissions in rows)
 
-    def spans(self) -> dict[str, tuple[str, int | None, int, int]]:
-        """Return source, page, start and end of every parent by its id, without the texts."""
+    @cached_property
+    def spans(self) -> dict[str, Place]:
+        """Source, page, start and end of every parent by its id, without the texts."""
         rows = self._rows('SELECT chunk_id, source, page, start, "end" FROM parents')
         return {parent_id: (source, page, start, end) for parent_id, source, page, start, end in rows}
-
-    def _one(self, query: str, chunk_id: str) -> Chunk:
-        rows = self._rows(query, chunk_id)
-        if not rows:
-            raise KeyError(chunk_id)
-        return _record(Chunk, rows[0])
 
     def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
         return self._connection().execute(query, values).fetchall()
@@ -162,64 +159,43 @@ def _record(kind: type[AnyRecord], row: Sequence[Any]) -> AnyRecord:
 
 
 Search = Callable[[Sequence[int], int], Found]  # (rows of queries, children wanted of each) -> ids and scores
-Place = tuple[str, int | None, int, int]  # source, page, start, end
-
 # First guess of how many children must be searched for one more unit.
 _CHILDREN_PER_UNIT: dict[Level, int] = {"child": 1, "parent": 4, "document": 8}
 
 
-class Units:
-    """The units of one level of a corpus.
+def best_units(chunks: ChunkStore, level: Level, search: Search, n_queries: int, k: int, step: str) -> list[list[Hit]]:
+    """Return, for each query, the k units of `level` whose best child scores highest, best first.
 
-    A document is a file, so that a result holds each file once. The reader gets the whole of it; of a file with pages,
-    the page that matched best.
+    Fewer only where the search finds fewer. A hit's score is that of its best child, kept under the name `step`, too;
+    ties go to the child that `search` has first. A document is a file, so that a result holds each file once. The
+    reader gets the whole of it; of a file with pages, the page that matched best.
     """
+    hits: list[list[Hit]] = [[] for _ in range(n_queries)]
+    pending = list(range(n_queries))
+    fan_out = k * _CHILDREN_PER_UNIT[level]
+    while pending:
+        found = list(zip(pending, *search(pending, fan_out), strict=True))
+        for row, ids, scores in found:
+            best: dict[str, Hit] = {}
+            for chunk_id, score in zip(ids, scores, strict=True):
+                parent_id = chunk_id.rpartition("/")[0]
+                unit_id = {"child": chunk_id, "parent": parent_id}.get(level) or f"{chunks.spans[parent_id][0]}#"
+                if unit_id not in best:
+                    place = _place(chunks, level, chunk_id, parent_id)
+                    best[unit_id] = Hit(unit_id, chunk_id, *place, score, {step: score})
+                if len(best) == k:
+                    break
+            hits[row] = list(best.values())
+        pending = [row for row, ids, _ in found if len(hits[row]) < k and len(ids) == fan_out]
+        fan_out *= 4
+    return hits
 
-    def __init__(self, chunks: ChunkStore, level: Level) -> None:
-        self._chunks = chunks
-        self.level = level
 
-    def best(self, search: Search, n_queries: int, k: int, step: str) -> list[list[Hit]]:
-        """Return, for each query, the k units whose best child scores highest, best first.
-
-        Fewer only where the search finds fewer. A hit's score is that of its best child, kept under the name `step`,
-        too; ties go to the child that `search` has first.
-        """
-        hits: list[list[Hit]] = [[] for _ in range(n_queries)]
-        pending = list(range(n_queries))
-        fan_out = k * _CHILDREN_PER_UNIT[self.level]
-        while pending:
-            found = list(zip(pending, *search(pending, fan_out), strict=True))
-            for row, ids, scores in found:
-                hits[row] = self._hits(ids, scores, k, step)
-            pending = [row for row, ids, _ in found if len(hits[row]) < k and len(ids) == fan_out]
-            fan_out *= 4
-        return hits
-
-    def _hits(self, ids: Sequence[str], scores: Sequence[float], k: int, step: str) -> list[Hit]:
-        best: dict[str, Hit] = {}
-        for chunk_id, score in zip(ids, scores, strict=True):
-            unit_id = self._unit_id(chunk_id)
-            if unit_id not in best:
-                best[unit_id] = Hit(unit_id, chunk_id, *self._place(chunk_id), score, {step: score})
-            if len(best) == k:
-                break
-        return list(best.values())
-
-    def _unit_id(self, chunk_id: str) -> str:
-        parent_id = chunk_id.rpartition("/")[0]
-        return {"child": chunk_id, "parent": parent_id}.get(self.level) or f"{self._spans[parent_id][0]}#"
-
-    def _place(self, chunk_id: str) -> Place:
-        if self.level == "child":
-            child = self._chunks.child(chunk_id)
-            return child.source, child.page, child.start, child.end
-        place = self._spans[chunk_id.rpartition("/")[0]]
-        if self.level == "parent":
-            return place
-        document = self._chunks.document(*place[:2])
-        return document.source, document.page, 0, len(document.text)
-
-    @cached_property
-    def _spans(self) -> dict[str, Place]:
-        return self._chunks.spans()
+def _place(chunks: ChunkStore, level: Level, chunk_id: str, parent_id: str) -> Place:
+    if level == "child":
+        child = chunks.child(chunk_id)
+        return child.source, child.page, child.start, child.end
+    if level == "parent":
+        return chunks.spans[parent_id]
+    document = chunks.document(*chunks.spans[parent_id][:2])
+    return document.source, document.page, 0, len(document.text)

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from rag_lab._kit.machine import bytes_on_disk
 from rag_lab._kit.tracing import span
 from rag_lab._kit.whole_file import is_whole
@@ -24,18 +26,17 @@ from rag_lab.corpus.index.build import (
     FOR_NOW,
     MANIFEST,
     SEARCHED,
+    Manifest,
     Recipe,
     ensure_index,
     index_path,
-    is_built,
     made_of,
 )
-from rag_lab.corpus.index.chunk_store import ChunkStore, Units
-from rag_lab.corpus.index.locate import AsRead, locate_evidence
+from rag_lab.corpus.index.chunk_store import ChunkStore, best_units
+from rag_lab.corpus.index.locate import locate_evidence
 from rag_lab.corpus.index.read_and_split import files_of_the_same_text
-from rag_lab.corpus.index.vectors import ChildVectors, TruncatedChildren, truncated_children
+from rag_lab.corpus.index.vectors import TOOK, ChildVectors, TruncatedChildren, truncated_children
 from rag_lab.corpus.languages import language_of, main_language
-from rag_lab.corpus.spans import PageStarts
 from rag_lab.corpus.split.chunks import cut_identity
 from rag_lab.corpus.split.splitter import splitter_of
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
@@ -63,14 +64,13 @@ class CorpusIndex:
         self.path = path
         self.corpus_dir = corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
-        self._vectors = vectors
+        self.vectors = vectors
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
         self.chunks = ChunkStore(path / CHUNKS)  # documents, parents and children with their texts
         self._truncation: TruncatedChildren | None = None
         self._sparse: dict[tuple[SparseName, Analyzer, Unit, Labels | None], SparseIndex] = {}
         self._languages: dict[Labels | None, str] = {}
-        self._levels: dict[Level, Units] = {}
         self._same_text: dict[str, tuple[str, ...]] | None = None  # of each file those that read the same
         self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
 
@@ -82,33 +82,28 @@ class CorpusIndex:
     @property
     def vectors_identity(self) -> Mapping[str, Any]:
         """Identity of what searches the children's vectors: the embedding model, and the store."""
-        return {"store": self._store_name} if self._store_name else self._vectors.identity()
+        return {"store": self._store_name} if self._store_name else self.vectors.identity()
 
     @property
     def is_built(self) -> bool:
         """Whether the index is on disk, undamaged; one that is not can only tell its digest."""
-        return is_built(self.path)
+        return is_whole(self.path, except_in=SEARCHED)
 
     @property
     def is_retryable(self) -> bool:
         """Whether another attempt may read more: then it is built again when it is opened again."""
-        return FOR_NOW in self._manifest["made_of"]
+        return FOR_NOW in self.manifest.made_of
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What was left out of the corpus or guessed while it was read."""
-        read = self._manifest["problems"]
-        return self._passed_over + tuple(Problem(str(self.corpus_dir / bad["source"]), bad["reason"]) for bad in read)
-
-    @property
-    def n_files(self) -> int:
-        """Number of files with a suffix that is read, bad ones included."""
-        return int(self._manifest["n_files"])
+        read = (Problem(str(self.corpus_dir / source), reason) for source, reason in self.manifest.problems)
+        return self._passed_over + tuple(read)
 
     @property
     def files(self) -> tuple[IndexedFile, ...]:
         """The files that are indexed, in order; those that could not be used are among `problems`."""
-        made_of, counts = self._manifest["made_of"], self.chunks.counts()
+        made_of, counts = self.manifest.made_of, self.chunks.counts()
         attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
                       made_of["attributes"].items()}  # fmt: skip
         return tuple(
@@ -116,74 +111,53 @@ class CorpusIndex:
             for source, numbers in counts.items()
         )
 
-    @property
-    def n_documents(self) -> int:
-        """Number of documents: pages of paged files, and files without pages."""
-        return int(self._manifest["n_documents"])
-
-    @property
-    def n_parents(self) -> int:
-        """Number of parents."""
-        return int(self._manifest["n_parents"])
-
-    @property
-    def n_children(self) -> int:
-        """Number of children."""
-        return int(self._manifest["n_children"])
-
-    @cached_property
-    def labels(self) -> Labels:
-        """The access labels of the children."""
-        return self.chunks.labels()
-
-    @property
-    def language(self) -> str:
-        """The language of most of the corpus, as `english`, detected in a sample of it; '' where there is none."""
-        return self._language(None)
+    def language(self, visible: Labels | None = None) -> str:
+        """Return the language of most of what is visible, as `english`, detected in a sample; '' if there is none."""
+        if visible not in self._languages:
+            texts = self.chunks.beginnings(*_SAMPLE, visible or self.chunks.labels) if self.is_built else []
+            self._languages[visible] = main_language((language_of(text), len(text)) for text in texts)
+        return self._languages[visible]
 
     def analyzer(self, choice: AnalyzerChoice, allowed: Labels | None = None) -> Analyzer:
         """Return the analyzer that is chosen; for `auto` that of the language of most of what is allowed."""
-        return choice if choice != "auto" else analyzer_for(choice, self._language(self._visible(allowed)))
+        return choice if choice != "auto" else analyzer_for(choice, self.language(self._visible(allowed)))
 
     @property
     def has_vectors(self) -> bool:
         """Whether the children's vectors are on disk, undamaged."""
-        return is_whole(self._vectors.folder(self.path / SEARCHED))
+        return is_whole(self.vectors.folder(self.path / SEARCHED))
 
     @cached_property
     def vector_store(self) -> SearchedRows:
         """The children's vectors, built where they are missing."""
         self.ensure_vectors()
-        return self._vectors.open(self.path / SEARCHED)
+        return self.vectors.open(self.path / SEARCHED)
 
     def ensure_vectors(self) -> None:
         """Embed the children and write their vectors, where they are not on disk."""
         if not self.has_vectors:
-            self._vectors.ensure(self.path / SEARCHED, self.chunks.children())
+            self.vectors.ensure(self.path / SEARCHED, self.chunks.children())
 
     def price(self, *, with_vectors: bool) -> dict[str, Any]:
         """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors."""
         texts = bytes_on_disk(self.path / CHUNKS)
         if not with_vectors or self._store_name or not self.has_vectors:
             return {"chunks": 0, "seconds": None, "bytes": texts}
-        vectors = bytes_on_disk(self._vectors.folder(self.path / SEARCHED))
-        seconds = self._vectors.took_s(self.path / SEARCHED)
-        return {"chunks": self.n_children, "seconds": seconds, "bytes": texts + vectors}
+        folder = self.vectors.folder(self.path / SEARCHED)
+        took = folder / TOOK
+        seconds = float(json.loads(took.read_bytes())["seconds"]) if took.is_file() else None
+        return {"chunks": self.manifest.n_children, "seconds": seconds, "bytes": texts + bytes_on_disk(folder)}
 
     @property
     def truncation(self) -> TruncatedChildren | None:
         """What the embedding model never reads of the children; None where it does not say how much it reads."""
         if self._truncation is None:
-            self._truncation = truncated_children(self._vectors.embedder, self.path / SEARCHED, self.chunks.children)
+            self._truncation = truncated_children(self.vectors.embedder, self.path / SEARCHED, self.chunks.children)
         return self._truncation
-
-    def known_texts(self) -> dict[str, str | None]:
-        """Return a key for each different text of the children, with the text, None where it was embedded before."""
-        return self._vectors.known(self.chunks.children())
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
         """Return this index with its children searched in `store`; `name` is the identity of what it finds."""
-        index = CorpusIndex(self.path, self.corpus_dir, self._vectors, self._passed_over, self.changes)
+        index = CorpusIndex(self.path, self.corpus_dir, self.vectors, self._passed_over, self.changes)
         index.vector_store = store
         index._store_name = name
         return index
@@ -199,8 +173,8 @@ class CorpusIndex:
         """
         store = self.vector_store
         with span(f"search {step}", {"rag_lab.queries": len(vectors), "rag_lab.k": k}):
-            return self._units(level).best(
-                lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step
+            return best_units(
+                self.chunks, level, lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step
             )
 
     def search_terms(
@@ -213,13 +187,13 @@ class CorpusIndex:
         """
         words = self.sparse(name, analyzer, allowed=allowed)
         with span(f"search {name}", {"rag_lab.queries": len(texts), "rag_lab.k": k}):
-            return self._units(level).best(
-                lambda rows, n: words.search([texts[row] for row in rows], n), len(texts), k, name
+            return best_units(
+                self.chunks, level, lambda rows, n: words.search([texts[row] for row in rows], n), len(texts), k, name
             )
 
     def units(self, chunk_ids: Sequence[str], scores: Sequence[float], k: int, level: Level, step: str) -> list[Hit]:
         """Return the first k units of `level` that hold these children, given best first; see `search`."""
-        return self._units(level).best(lambda rows, n: ([list(chunk_ids)], [list(scores)]), 1, k, step)[0]
+        return best_units(self.chunks, level, lambda rows, n: ([list(chunk_ids)], [list(scores)]), 1, k, step)[0]
 
     def sparse(
         self, name: SparseName, analyzer: AnalyzerChoice, units: Unit = "child", allowed: Labels | None = None
@@ -239,18 +213,10 @@ class CorpusIndex:
         """Return the text of what was retrieved."""
         return self.chunks.document(hit.source, hit.page).text[hit.start : hit.end]
 
-    def page_starts(self, source: str) -> PageStarts:
-        """Return where the pages of a file begin in its text, () where it was not cut as one text."""
-        return self._as_read.page_starts.get(source, ())
-
-    def file_names(self) -> list[str]:
-        """Return the files with a suffix that is read, bad ones included."""
-        return list(self._manifest["made_of"]["files"])
-
     def same_files(self) -> tuple[tuple[str, ...], ...]:
         """Return the groups of files that have the same bytes."""
         same: dict[str, list[str]] = {}
-        for source, content in self._manifest["made_of"]["files"].items():
+        for source, content in self.manifest.made_of["files"].items():
             same.setdefault(content, []).append(source)
         return tuple(tuple(names) for names in same.values() if len(names) > 1)
 
@@ -262,38 +228,23 @@ class CorpusIndex:
 
     def is_visible(self, source: str, question: Question) -> bool:
         """Tell whether the asker may see a file; one without attributes of its own is everybody's."""
-        attributes = self._manifest["made_of"]["attributes"].get(source, {"namespace": "", "permissions": ()})
+        attributes = self.manifest.made_of["attributes"].get(source, {"namespace": "", "permissions": ()})
         return may_see(question, attributes["namespace"], attributes["permissions"])
 
     def locate(self, evidence: Evidence) -> tuple[Evidence, str]:
         """Return the evidence with page, span and context, else as it was; and why it was not found, else ""."""
         if evidence not in self._located:
-            self._located[evidence] = locate_evidence(self.chunks, evidence, self._as_read)
+            self._located[evidence] = locate_evidence(self.chunks, evidence, self.manifest)
         return self._located[evidence]
 
     def _visible(self, allowed: Labels | None) -> Labels | None:
         """Return those of the labels here that are allowed, None where all are."""
-        return None if allowed is None or allowed >= self.labels else allowed & self.labels
-
-    def _language(self, visible: Labels | None) -> str:
-        if visible not in self._languages:
-            texts = self.chunks.beginnings(*_SAMPLE, visible or self.labels) if self.is_built else []
-            self._languages[visible] = main_language((language_of(text), len(text)) for text in texts)
-        return self._languages[visible]
-
-    def _units(self, level: Level) -> Units:
-        if level not in self._levels:
-            self._levels[level] = Units(self.chunks, level)
-        return self._levels[level]
+        return None if allowed is None or allowed >= self.chunks.labels else allowed & self.chunks.labels
 
     @cached_property
-    def _as_read(self) -> AsRead:
-        return AsRead.of(self._manifest)
-
-    @cached_property
-    def _manifest(self) -> dict[str, Any]:
-        manifest: dict[str, Any] = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
-        return manifest
+    def manifest(self) -> Manifest:
+        """What is known of the index without opening it."""
+        return TypeAdapter(Manifest).validate_json((self.path / MANIFEST).read_bytes())
 
 
 def open_index(

@@ -58,7 +58,7 @@ def search_files(
     highest by itself, by the same method over all children.
     """
     found = zip(*index.sparse(name, analyzer, "document", allowed).search(texts, k), strict=True)
-    of_children = index.search_terms(name, analyzer, texts, max(1, index.n_files), allowed, "document")
+    of_children = index.search_terms(name, analyzer, texts, max(1, index.manifest.n_files), allowed, "document")
     hits = []
     for (sources, scores), children in zip(found, of_children, strict=True):
         best = {child.source: child.chunk_id for child in children}

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
-from typing import Any
 
 from rag_lab.corpus.index.chunk_store import ChunkStore
 from rag_lab.corpus.normalize import normalize
@@ -23,20 +22,6 @@ class AsRead:
     page_starts: Mapping[str, PageStarts] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> AsRead:
-        """Return what the manifest of an index keeps of it."""
-        starts = {
-            source: tuple((page, start) for page, start in pages)
-            for source, pages in manifest.get("page_starts", {}).items()
-        }
-        return cls(starts, manifest.get("left_out", {}))
-
-    def kept(self) -> dict[str, Any]:
-        """Return what is kept of it in the manifest, as JSON values; nothing where nothing was done."""
-        found = {"page_starts": dict(self.page_starts), "left_out": dict(self.left_out)}
-        return {name: value for name, value in found.items() if value}
-
 
 _INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
 _LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
@@ -49,14 +34,13 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     the quote stands nowhere so, hyphens and the bars of tables are set aside too, for the same reason.
     """
     normal = normalize(quote)
-    return _find(text, normal, _INVISIBLE) or _find(text, normal, _LAYOUT)
-
-
-def _find(text: str, quote: str, ignored: str) -> tuple[int, int] | None:
-    letters, places = _letters(text, ignored)
-    wanted = re.sub(f"[{ignored}]+", "", quote)
-    first = letters.find(wanted) if wanted else -1
-    return None if first < 0 else (places[first], places[first + len(wanted) - 1] + 1)
+    for ignored in (_INVISIBLE, _LAYOUT):
+        letters, places = _letters(text, ignored)
+        wanted = re.sub(f"[{ignored}]+", "", normal)
+        first = letters.find(wanted) if wanted else -1
+        if first >= 0:
+            return places[first], places[first + len(wanted) - 1] + 1
+    return None
 
 
 @lru_cache(maxsize=16)  # the questions about one document stand together

@@ -62,7 +62,7 @@ def truncated_children(
     return TruncatedChildren(Truncation(**saved["total"]), saved["longer"])
 
 
-_TOOK = "took.json"  # beside the vectors
+TOOK = "took.json"  # with the vectors: the seconds that embedding took, of each text as first computed
 _VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
 
 
@@ -72,14 +72,14 @@ class ChildVectors:
 
     embedder: RememberedEmbedder
     store: StoreConfig
-    given: Any = None  # an object in place of the store that is named
+    override: Any = None  # an object in place of the store that is named
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever can change what a search in them finds, beside the children."""
         return {
             "format": _VECTORS_FORMAT,
             "embedder": dict(self.embedder.identity()),
-            "store": registry.identity(self.store, self.given),
+            "store": registry.identity(self.store, self.override),
         }
 
     def folder(self, searched: Path) -> Path:
@@ -94,26 +94,14 @@ class ChildVectors:
         with whole_folder(self.folder(searched)) as partial:
             if not partial:
                 return
-            before = self._seconds()
+            before = self.embedder.replayed.seconds + self.embedder.embedded.seconds
             vectors = self.embedder.embed_documents([child.text for child in children])
-            took = self._seconds() - before
+            took = self.embedder.replayed.seconds + self.embedder.embedded.seconds - before
             labels = [access_label(child.namespace, child.permissions) for child in children]
             ids = [child.chunk_id for child in children]
-            registry.stores_of(self.store, self.given).build(partial, ids, vectors, labels, self.store.url)
-            (partial / _TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
-
-    def took_s(self, searched: Path) -> float | None:
-        """Return the seconds that embedding took, of each text as first computed; None where that was not kept."""
-        path = self.folder(searched) / _TOOK
-        return float(json.loads(path.read_bytes())["seconds"]) if path.is_file() else None
-
-    def _seconds(self) -> float:
-        return self.embedder.replayed.seconds + self.embedder.embedded.seconds
+            registry.stores_of(self.store, self.override).build(partial, ids, vectors, labels, self.store.url)
+            (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
 
     def open(self, searched: Path) -> SearchedRows:
         """Return the store that `ensure` built."""
-        return registry.stores_of(self.store, self.given).open(self.folder(searched))
-
-    def known(self, children: Sequence[Chunk]) -> dict[str, str | None]:
-        """Return a key for each different text of these children, with the text, None where it was embedded before."""
-        return self.embedder.known_documents([child.text for child in children])
+        return registry.stores_of(self.store, self.override).open(self.folder(searched))

@@ -36,14 +36,6 @@ def fixed_parents(document: Document, config: CorpusConfig) -> list[Span] | None
     return None
 
 
-def parents_of_children(children: Sequence[Span], config: CorpusConfig) -> list[Span]:
-    """Return for each child its parent: the child itself, or with it the `neighbours` before and after it."""
-    around = config.neighbours if config.parents == "neighbours" else 0
-    last = len(children) - 1
-    windows = [children[max(0, n - around) : min(last, n + around) + 1] for n in range(len(children))]
-    return [(window[0][0], max(end for _, end in window)) for window in windows]
-
-
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A parent of one document and its children, as spans of the document."""
@@ -130,8 +122,12 @@ def _cut(
     split = [children for children in found if not isinstance(children, Unsplit)]
     if len(split) < len(found):
         return next(children for children in found if isinstance(children, Unsplit))
-    if spans is None:  # at a document's ends windows can coincide: children of one parent are put together
-        pairs = groupby(zip(parents_of_children(split[0], config), split[0], strict=True), key=lambda pair: pair[0])
+    if spans is None:  # a child's parent is itself, or with it the `neighbours` before and after it
+        around = config.neighbours if config.parents == "neighbours" else 0
+        windows = (split[0][max(0, n - around) : n + around + 1] for n in range(len(split[0])))
+        parents = [(window[0][0], max(end for _, end in window)) for window in windows]
+        # At a document's ends windows can coincide: children of one parent are put together.
+        pairs = groupby(zip(parents, split[0], strict=True), key=lambda pair: pair[0])
         return [Cut(parent, tuple(child for _, child in same)) for parent, same in pairs]
     return [
         Cut((start, end), tuple((start + first, start + last) for first, last in children))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, ClassVar, Self
 
@@ -61,27 +61,18 @@ def split_spans(text: str, parts: Iterable[Span], size: int, overlap: int) -> li
     # The library counts the indentation of a row and the line ends around it.
     rows = [(start, end) for start, end in row_spans(text) if end - text.rfind("\n", 0, start) + 1 >= size]
     spans: list[Span] = []
-    for start, end, is_row in chain.from_iterable(_regions(text, part, rows) for part in parts):
-        region = text[start:end]
-        found = [(0, len(region))] if is_row else _locate(region, splitter.split_text(region), overlap)
-        spans += [(start + first, start + last) for first, last in found]
+    for part in parts:
+        # Rows that do not fit a piece stand alone. Shorter ones need no care: they are lines, none of which is cut.
+        first, last = bisect_left(rows, part[0], key=itemgetter(0)), bisect_right(rows, part[1], key=itemgetter(1))
+        for (_, before), row in pairwise([(part[0], part[0]), *rows[first:last], (part[1], part[1])]):
+            for start, end in _blocks(text, before, row[0]):
+                found = _locate(text[start:end], splitter.split_text(text[start:end]), overlap)
+                spans += [(start + one, start + other) for one, other in found]
+            spans.append(row)
     return trimmed(text, spans)
 
 
-def _regions(text: str, part: Span, rows: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
-    """Yield what a part holds in order: table rows that do not fit a piece, which stand alone, and what is between.
-
-    Shorter rows need no care: they are lines, and no line that fits is cut.
-    """
-    first, last = part
-    inside = rows[bisect_left(rows, first, key=itemgetter(0)) : bisect_right(rows, last, key=itemgetter(1))]
-    for (_, before), (start, end) in pairwise([(first, first), *inside, (last, last)]):
-        yield from _blocks(text, before, start)
-        if start < end:
-            yield start, end, True
-
-
-def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+def _blocks(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield text in blocks that the library can cut with little memory; a break is at a line's end where there is one.
 
     Only texts beyond any page or section have more than one block.
@@ -89,10 +80,10 @@ def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
     while end - start > _BLOCK_CHARS:
         cut = text.rfind("\n", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1
         cut = cut or text.rfind(" ", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1 or start + _BLOCK_CHARS
-        yield start, cut, False
+        yield start, cut
         start = cut
     if start < end:
-        yield start, end, False
+        yield start, end
 
 
 def _locate(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:

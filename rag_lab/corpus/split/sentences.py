@@ -18,7 +18,7 @@ from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.spans import Span, row_spans, sentence_units, trimmed, words
 from rag_lab.corpus.split.recursive import split_spans
 from rag_lab.errors import ConfigError
-from rag_lab.models.protocols import Embedder, Vectors
+from rag_lab.models.protocols import Embedder
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,17 @@ class Sentences:
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`."""
-        return [self._split(text) for text in texts]
-
-    def _split(self, text: str) -> list[Span]:
-        counted = _Words(text)
-        if len(counted.spans) < self.whole_below:
-            return trimmed(text, [(0, len(text))])
-        pieces = self._packed(_units(text, counted, self.max_words), counted)
-        return pieces if len(pieces) >= self.min_pieces else self._packed(_units(text, counted, 0), counted)
+        found = []
+        for text in texts:
+            counted = _Words(text)
+            if len(counted.spans) < self.whole_below:
+                pieces = trimmed(text, [(0, len(text))])
+            else:
+                pieces = self._packed(_units(text, counted, self.max_words), counted)
+                if len(pieces) < self.min_pieces:
+                    pieces = self._packed(_units(text, counted, 0), counted)
+            found.append(pieces)
+        return found
 
     def _packed(self, units: Sequence[Span], counted: _Words) -> list[Span]:
         """Put units together, as many as fit; a unit that does not fit stands alone."""
@@ -75,18 +78,14 @@ class Sentences:
             pieces.append((units[first][0], units[last - 1][1]))
             if last == len(units):
                 break
-            first = _next_first(lengths, first, last, self.max_words, self.overlap_words)
+            # The next piece begins so that it repeats some words and still holds unit `last`.
+            start, shared = last, 0
+            room = min(self.overlap_words, self.max_words - lengths[last])
+            while start - 1 > first and shared + lengths[start - 1] <= room:
+                start -= 1
+                shared += lengths[start]
+            first = start
         return pieces
-
-
-def _next_first(lengths: Sequence[int], first: int, last: int, most: int, overlap: int) -> int:
-    """Return the unit at which the next piece begins, so that it repeats some words and still holds unit `last`."""
-    start, shared = last, 0
-    room = min(overlap, most - lengths[last])
-    while start - 1 > first and shared + lengths[start - 1] <= room:
-        start -= 1
-        shared += lengths[start]
-    return start
 
 
 class _Words:
@@ -156,19 +155,13 @@ class Semantic:
         ]
         vectors = self.embedder.embed_documents(windows) if windows else np.zeros((0, 0), np.float32)
         bounds = pairwise(accumulate((len(spans) for spans in units), initial=0))
-        return [
-            self._split(text, spans, vectors[start:end])
-            for text, spans, (start, end) in zip(texts, units, bounds, strict=True)
-        ]
-
-    def _split(self, text: str, units: Sequence[Span], vectors: Vectors) -> list[Span]:
-        runs = [(units[first][0], units[last - 1][1]) for first, last in pairwise(self._breaks(vectors))]
-        return split_spans(text, runs, self.size, self.overlap)
-
-    def _breaks(self, vectors: Vectors) -> list[int]:
-        """Return the numbers of the sentences at which a run begins, and their number."""
-        if len(vectors) < 2:
-            return [0, len(vectors)] if len(vectors) else []
-        distances = 1 - np.einsum("ij,ij->i", vectors[:-1], vectors[1:])
-        far = np.flatnonzero(distances > np.percentile(distances, self.percentile))
-        return [0, *(int(number) + 1 for number in far), len(vectors)]
+        found = []
+        for text, spans, (start, end) in zip(texts, units, bounds, strict=True):
+            breaks = [0, len(spans)] if spans else []  # the sentences at which a run begins, and their number
+            if len(spans) > 1:
+                distances = 1 - np.einsum("ij,ij->i", vectors[start : end - 1], vectors[start + 1 : end])
+                far = np.flatnonzero(distances > np.percentile(distances, self.percentile))
+                breaks[1:1] = [int(number) + 1 for number in far]
+            runs = [(spans[first][0], spans[last - 1][1]) for first, last in pairwise(breaks)]
+            found.append(split_spans(text, runs, self.size, self.overlap))
+        return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from itertools import pairwise
+from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Protocol, cast
 
@@ -34,9 +34,9 @@ class Splitter(Protocol):
         """Return for each text the half-open spans of its pieces, in order of their start; ours always can.
 
         Pieces neither begin nor end with whitespace, and none is blank. Together they hold every character that is not
-        whitespace. No piece begins or ends within a table row (`tables.row_spans`); a row longer than the size of a
+        whitespace. No piece begins or ends within a table row (`spans.row_spans`); a row longer than the size of a
         piece is a piece of its own. Splitters that others bring are not held to the last two: what they leave out and
-        which rows they cut is said (`own_splitter`).
+        which rows they cut is said (`CustomSplitter.losses`).
         """
 
 
@@ -68,29 +68,28 @@ class CustomSplitter:
 
     def split(self, texts: Sequence[str]) -> list[list[Span] | Unsplit]:
         """Return for each text the spans of its pieces, or why there are none."""
-        return [self._split(text) for text in texts]
+        found: list[list[Span] | Unsplit] = []
+        for text in texts:
+            argument = [text] if self._is_whole else text
+            try:
+                found.append(self._code.call(argument, accept=partial(self._accepted, text)) if text.strip() else [])
+            except CustomCodeError as error:
+                found.append(Unsplit(f"{error}."))
+        return found
 
     def losses(self, text: str, spans: Sequence[Span]) -> str:
         """Return what no splitter of ours does and this one did: text in no piece, rows that are cut; '' if neither."""
-        edges = [0, *(edge for span in _united(spans) for edge in span), len(text)]
-        left_out = sum(sum(map(str.isalnum, text[a:b])) for a, b in list(pairwise(edges))[::2])
+        left_out = reached = 0
+        for start, end in sorted([*spans, (len(text), len(text))]):
+            left_out += sum(map(str.isalnum, text[reached:start]))
+            reached = max(reached, end)
         cuts = {edge for span in spans for edge in span}
         n_rows = sum(any(start < cut < end for cut in cuts) for start, end in row_spans(text)) if cuts else 0
-        said = [f"{left_out:,} letters and digits in no piece, so never found"] if left_out else []
-        said += [f"{n_rows:,} table row{'s are' if n_rows > 1 else ' is'} cut"] if n_rows else []
-        return f"the {self._code.what}: {'; '.join(said)}." if said else ""
+        losses = [f"{left_out:,} letters and digits in no piece, so never found"] if left_out else []
+        losses += [f"{n_rows:,} table row{'s are' if n_rows > 1 else ' is'} cut"] if n_rows else []
+        return f"the {self._code.what}: {'; '.join(losses)}." if losses else ""
 
-    def _split(self, text: str) -> list[Span] | Unsplit:
-        if not text.strip():
-            return []
-        try:
-            given = [text] if self._is_whole else text
-            spans: list[Span] = self._code.call(given, accept=lambda returned: self._accepted(returned, text))
-        except CustomCodeError as error:
-            return Unsplit(f"{error}.")
-        return spans
-
-    def _accepted(self, returned: Any, text: str) -> list[Span]:
+    def _accepted(self, text: str, returned: Any) -> list[Span]:
         what = self._code.what
         if self._is_whole:
             returned = returned[0] if isinstance(returned, Sequence) and len(returned) == 1 else None
@@ -139,17 +138,6 @@ def _found(text: str, pieces: Sequence[str], what: str) -> list[Span]:
     return spans
 
 
-def _united(spans: Sequence[Span]) -> list[Span]:
-    """Return spans that do not overlap and hold the same."""
-    united: list[Span] = []
-    for start, end in sorted(spans):
-        if united and start <= united[-1][1]:
-            united[-1] = (united[-1][0], max(end, united[-1][1]))
-        else:
-            united.append((start, end))
-    return united
-
-
 def _state(made: Any, what: str) -> dict[str, str]:
     """Return the settings of an object that is no dataclass."""
     found = {}
@@ -167,17 +155,14 @@ def _state(made: Any, what: str) -> dict[str, str]:
     return found
 
 
-def splitter_of(config: CorpusConfig, embedder: Embedder | None, given: Any = None) -> Splitter:
-    """Return the splitter that `config` names, or `given`: an object in its place."""
-    if given is not None:
-        return CustomSplitter(_module(given))
+def splitter_of(config: CorpusConfig, embedder: Embedder | None, override: Any = None) -> Splitter:
+    """Return the splitter that `config` names, or `override`: an object in its place."""
+    if override is not None and not isinstance(override, type) and hasattr(override, LANGCHAIN):
+        kind = type(override)
+        return CustomSplitter(Module(kind.__name__, override, source_digest(kind)))
+    if override is not None:
+        return CustomSplitter(from_object(override, SPLITTERS))
     found = SPLITTERS.find(config.splitter)
     if config.splitter in SPLITTERS.built_in:
         return cast(Splitter, found.value.of(config, embedder))
     return CustomSplitter(found)
-
-
-def _module(given: Any) -> Module:
-    if not isinstance(given, type) and hasattr(given, LANGCHAIN):
-        return Module(type(given).__name__, given, source_digest(type(given)))
-    return from_object(given, SPLITTERS)

@@ -55,22 +55,29 @@ _AnyRecord = TypeVar("_AnyRecord", bound=_Record)
 def read_beir(source: Path, split: str = "test") -> Draft:
     """Read the folder `source`; a bad line is a problem and the rest is used."""
     draft = Draft()
-    qrels = _qrels_path(source, split)
+    found = {path.stem: path for suffix in _QRELS for path in sorted((source / "qrels").glob(f"*{suffix}"))}
+    if not found:
+        raise DatasetError(f"{source} is no BEIR folder: it has no judgements qrels/*.tsv; give a folder that has.")
+    if split not in found:
+        raise DatasetError(unknown_name("split", split, found))
+    qrels = found[split]
     judgements = _judgements(qrels, draft.problems)
     sources = _add_documents(draft, source / "corpus.jsonl")
     queries = dict(_records(source / "queries.jsonl", _Query, draft.problems))
     for query_id, judged in judgements.items():
         for line in (line for doc_id, (line, _) in judged.items() if doc_id not in sources):
             draft.problems.append(Problem(str(qrels), "the document is not in corpus.jsonl; left out.", line))
-        found = [Evidence(sources[doc_id], grade=grade) for doc_id, (_, grade) in judged.items() if doc_id in sources]
-        fault = _fault(queries.get(query_id), judged, found)
+        evidence = [Evidence(sources[name], grade=grade) for name, (_, grade) in judged.items() if name in sources]
+        fault = _fault(queries.get(query_id), judged, evidence)
         if fault:
             draft.problems.append(Problem(str(qrels), f"query {query_id!r} was left out: {fault}."))
         else:
             query = queries[query_id]
             known = (query.metadata.answers if query.metadata else None) or ()
             answers = tuple(answer for answer in known if answer.strip())
-            draft.questions.append(with_judged(Question(unquote(query.record_id), query.text.strip(), answers), found))
+            draft.questions.append(
+                with_judged(Question(unquote(query.record_id), query.text.strip(), answers), evidence)
+            )
     return draft
 
 
@@ -98,22 +105,17 @@ def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
     return sources
 
 
-def _qrels_path(source: Path, split: str) -> Path:
-    folder = source / "qrels"
-    found = {path.stem: path for suffix in _QRELS for path in sorted(folder.glob(f"*{suffix}"))}
-    if not found:
-        raise DatasetError(f"{source} is no BEIR folder: it has no judgements qrels/*.tsv; give a folder that has.")
-    if split not in found:
-        raise DatasetError(unknown_name("split", split, found))
-    return found[split]
-
-
 def _judgements(path: Path, problems: list[Problem]) -> _Judged:
     """Return the judged documents of every judged query, in the order of the file."""
     scores: dict[str, dict[str, tuple[int, float]]] = defaultdict(dict)
     for number, line in _lines(path):
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
         try:
-            query_id, doc_id, score = _judgement(line.decode("utf-8", "replace").rstrip("\r\n"))
+            if text.count("\t") == 2:
+                query_id, doc_id, spelled = text.split("\t")
+            else:
+                query_id, _, doc_id, spelled = text.split()
+            score = finite(spelled)
         except ValueError:
             if number > 1:  # the first line is the header
                 problems.append(Problem(str(path), _NO_JUDGEMENT, number))
@@ -126,15 +128,6 @@ def _judgements(path: Path, problems: list[Problem]) -> _Judged:
         query_id: {doc_id: (number, scale.grade(score)) for doc_id, (number, score) in of_query.items()}
         for query_id, of_query in scores.items()
     }
-
-
-def _judgement(line: str) -> tuple[str, str, float]:
-    """Return query, document and score; ValueError where the line is none."""
-    fields = line.split("\t")
-    if len(fields) != 3:
-        query_id, _, doc_id, score = line.split()
-        return query_id, doc_id, finite(score)
-    return fields[0], fields[1], finite(fields[2])
 
 
 def _records(path: Path, kind: type[_AnyRecord], problems: list[Problem]) -> Iterator[tuple[str, _AnyRecord]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,37 +29,11 @@ class Draft:
 
 
 def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> None:
-    """Write `draft` to the folder `target`."""
+    """Write `draft` to the folder `target`, which appears whole or not at all."""
     if not draft.questions or not draft.documents:
         missing = "question" if draft.documents else "document"
         first = f"; the first of {len(draft.problems)} problems: {draft.problems[0]}" if draft.problems else ""
         raise DatasetError(f"Nothing was imported: there is no usable {missing}{first}")
-    with _new_folder(target, force) as folder:
-        for source, text in draft.documents.items():
-            path = folder / CORPUS_FOLDER / source
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="\n")
-        write_questions(folder / QUESTIONS_FILE, draft.questions)
-        metadata.save(folder)
-        try:  # before it is put in place: one that cannot be loaded replaces nothing
-            Dataset.load(folder)
-        except DatasetError as error:
-            reason = str(error).replace(f"{folder}{os.sep}", "the new ")
-            raise DatasetError(f"Nothing was imported: {reason}") from None
-
-
-def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:
-    """Return the question with what was judged: its evidence, and what is not relevant (grade 0)."""
-    return replace(
-        question,
-        evidence=tuple(item for item in judged if item.grade),
-        not_relevant=tuple(item for item in judged if not item.grade),
-    )
-
-
-@contextmanager
-def _new_folder(target: Path, force: bool) -> Iterator[Path]:
-    """Yield a fresh folder that becomes `target` at the end, or vanishes if anything fails."""
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         if not is_dataset(target):
             raise DatasetError(f"{target} exists and is no dataset; choose another folder, it is never overwritten.")
@@ -71,10 +44,29 @@ def _new_folder(target: Path, force: bool) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             folder = Path(scratch, "new")
             folder.mkdir()
-            yield folder
+            for source, text in draft.documents.items():
+                path = folder / CORPUS_FOLDER / source
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8", newline="\n")
+            write_questions(folder / QUESTIONS_FILE, draft.questions)
+            metadata.save(folder)
+            try:  # before it is put in place: one that cannot be loaded replaces nothing
+                Dataset.load(folder)
+            except DatasetError as error:
+                reason = str(error).replace(f"{folder}{os.sep}", "the new ")
+                raise DatasetError(f"Nothing was imported: {reason}") from None
             put_in_place(folder, target)
     except OSError as error:
         raise DatasetError(f"Cannot write {target}: {error.strerror}; choose another folder or mend that.") from None
+
+
+def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:
+    """Return the question with what was judged: its evidence, and what is not relevant (grade 0)."""
+    return replace(
+        question,
+        evidence=tuple(item for item in judged if item.grade),
+        not_relevant=tuple(item for item in judged if not item.grade),
+    )
 
 
 class FileNames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from rag_lab._kit.wording import counted
 from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
 from rag_lab.corpus.files.folder import load_folder
 from rag_lab.data.dataset import METADATA_FILE, Dataset, Metadata
-from rag_lab.data.evidence import Documents, Place, judged
+from rag_lab.data.evidence import Documents, judged
 from rag_lab.data.formats.beir import read_beir
 from rag_lab.data.formats.draft import Draft, write_draft
 from rag_lab.data.formats.squad import read_squad
 from rag_lab.data.formats.tables import SUFFIXES, read_table
 from rag_lab.data.formats.trec import docno, word
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
-from rag_lab.records import Document, Problem, Question
+from rag_lab.records import Problem, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,18 @@ def import_dataset(
         options: the format's own, e.g. `split` of BEIR.
     """
     source, target = Path(source), Path(target)
-    importer = _importer(format, source)
-    _check_options(importer, options)
+    if format is not None and format not in IMPORTERS:
+        raise DatasetError(unknown_name("format", format, IMPORTERS))
+    if not source.exists():
+        raise DatasetError(f"There is no {source} to import; give the path of a file or folder.")
+    fitting = [format] if format else [known for known, importer in IMPORTERS.items() if importer.matches(source)]
+    if len(fitting) != 1:
+        formats = "; ".join(f"{known}: {importer.description}" for known, importer in IMPORTERS.items())
+        raise DatasetError(f"Cannot tell the format of {source}; name one of {formats}.")
+    importer = IMPORTERS[fitting[0]]
+    if unknown := ", ".join(repr(option) for option in options if option not in importer.options):
+        allowed = f"allowed is {', '.join(importer.options)}" if importer.options else "it has none, leave it out"
+        raise ConfigError(f"The format {fitting[0]!r} has no option {unknown}: {allowed}.")
     if source.resolve().is_relative_to(target.resolve()):
         raise DatasetError(f"The target {target} holds the source {source}; choose another folder.")
     draft = importer.read(source, **options)
@@ -82,31 +92,9 @@ def import_dataset(
     return dataset, [*draft.problems, *dataset.problems]
 
 
-def _check_options(importer: Importer, options: Mapping[str, Any]) -> None:
-    unknown = ", ".join(repr(option) for option in options if option not in importer.options)
-    if unknown:
-        name = next(name for name, known in IMPORTERS.items() if known is importer)
-        allowed = f"allowed is {', '.join(importer.options)}" if importer.options else "it has none, leave it out"
-        raise ConfigError(f"The format {name!r} has no option {unknown}: {allowed}.")
-
-
-def _importer(format: str | None, source: Path) -> Importer:
-    if format is not None and format not in IMPORTERS:
-        raise DatasetError(unknown_name("format", format, IMPORTERS))
-    if not source.exists():
-        raise DatasetError(f"There is no {source} to import; give the path of a file or folder.")
-    if format is not None:
-        return IMPORTERS[format]
-    fitting = [importer for importer in IMPORTERS.values() if importer.matches(source)]
-    if len(fitting) != 1:
-        formats = "; ".join(f"{name}: {importer.description}" for name, importer in IMPORTERS.items())
-        raise DatasetError(f"Cannot tell the format of {source}; name one of {formats}.")
-    return fitting[0]
-
-
 _NO_PLACE = "the format has no place for it"
 # Keys of a question that are not written: which questions have one, and what follows.
-_LOST: dict[str, tuple[Callable[[Question], bool], str]] = {
+_NOT_WRITTEN: dict[str, tuple[Callable[[Question], bool], str]] = {
     "may_see": (lambda q: q.may_see is not None, "who imports the file asks as one who may see everything"),
     "namespace": (lambda q: q.namespace is not None, "who imports the file asks in all namespaces"),
     "history": (lambda q: bool(q.history), _NO_PLACE),
@@ -138,7 +126,12 @@ def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Pr
 
 def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Problem]:
     (target / "qrels").mkdir(parents=True)
-    _write_lines(target / "corpus.jsonl", [_beir_document(*item) for item in documents.items()])
+    rows = []
+    for place, item in documents.items():  # readers put the title before the text, so it is cut off where it is there
+        first, _, rest = item.text.partition("\n")
+        title, text = (first, rest) if first == item.title and rest.strip() else ("", item.text)
+        rows.append({"_id": docno(*place), "title": title, "text": text})
+    _write_lines(target / "corpus.jsonl", rows)
     found, problems = judged(dataset, documents)
     queries = [{"_id": word(q.question_id), "text": q.text, "metadata": {"answers": q.answers}} for q, _ in found]
     _write_lines(target / "queries.jsonl", queries)
@@ -147,13 +140,6 @@ def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Pr
     ]
     (target / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines), encoding="utf-8")
     return problems
-
-
-def _beir_document(place: Place, item: Document) -> dict[str, str]:
-    """Return the line of a document. Readers put the title before the text, so it is cut off where it stands there."""
-    first, _, rest = item.text.partition("\n")
-    has_title = first == item.title and bool(rest.strip())
-    return {"_id": docno(*place), "title": first if has_title else "", "text": rest if has_title else item.text}
 
 
 def _write_lines(path: Path, rows: Iterable[Any]) -> None:
@@ -171,13 +157,13 @@ def _losses(dataset: Dataset, documents: Documents) -> list[Problem]:
             "may see them; write this file anew for the new corpus."
         )
         problems.append(Problem(str(path / ATTRIBUTES_FILE), reason))
-    for key, (has, consequence) in _LOST.items():
-        if n_lost := sum(map(has, dataset.questions)):
-            reason = f"`{key}` of {counted(n_lost, 'question')} was not written: {consequence}."
+    for key, (has, consequence) in _NOT_WRITTEN.items():
+        if n_missing := sum(map(has, dataset.questions)):
+            reason = f"`{key}` of {counted(n_missing, 'question')} was not written: {consequence}."
             problems.append(Problem(str(dataset.questions_path), reason))
-    given = {"description": dataset.description, "licence": dataset.licence, "language": dataset.language}
-    if lost := [name for name, value in given.items() if value]:
-        reason = f"not written: {', '.join(lost)}; pass them on beside the file."
+    about = {"description": dataset.description, "licence": dataset.licence, "language": dataset.language}
+    if missing := [name for name, value in about.items() if value]:
+        reason = f"not written: {', '.join(missing)}; pass them on beside the file."
         problems.append(Problem(str(path / METADATA_FILE), reason))
     return problems
 

@@ -48,7 +48,7 @@ def read_squad(source: Path) -> Draft:
     """Read the file `source`; a bad paragraph, question or answer span is a problem and the rest is used."""
     draft = Draft()
     seen: set[str] = set()
-    for name, label, data in _paragraphs(_articles(source)):
+    for name, label, data in _paragraphs(source):
         try:
             paragraph = _Paragraph.model_validate(data)
         except ValidationError as error:
@@ -56,8 +56,8 @@ def read_squad(source: Path) -> Draft:
             continue
         text = normalize(paragraph.context)
         if not text.strip():
-            lost = counted(len(paragraph.qas), "question")
-            draft.problems.append(Problem(str(source), f"{label} has no text; it was left out with {lost}."))
+            n_left_out = counted(len(paragraph.qas), "question")
+            draft.problems.append(Problem(str(source), f"{label} has no text; it was left out with {n_left_out}."))
             continue
         draft.documents[name] = text
         for item in paragraph.qas:
@@ -66,7 +66,8 @@ def read_squad(source: Path) -> Draft:
     return draft
 
 
-def _articles(source: Path) -> list[Any]:
+def _paragraphs(source: Path) -> Iterator[tuple[str, str, Any]]:
+    """Yield the source of each paragraph, how problems name it, and what it holds."""
     try:
         data = json.loads(source.read_bytes())
     except OSError as error:
@@ -76,11 +77,6 @@ def _articles(source: Path) -> list[Any]:
     articles = data.get("data") if isinstance(data, dict) else None
     if not isinstance(articles, list):
         raise DatasetError(f"{source} is no SQuAD JSON: it has no list `data`; give one, or another format's name.")
-    return articles
-
-
-def _paragraphs(articles: list[Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the source of each paragraph, how problems name it, and what it holds."""
     names = FileNames()
     for article in articles:
         title = article.get("title") if isinstance(article, dict) else None
@@ -98,14 +94,20 @@ def _add(draft: Draft, source: str, context: str, data: Any, seen: set[str]) -> 
         item = _Item.model_validate(data)
     except ValidationError as error:
         return f"a question was left out: {describe(error)}"
-    fault = _fault(item, seen)
+    answers = [answer for answer in item.answers if answer.text.strip()]
+    fault = ""
+    if not item.id.strip() or not item.question.strip():
+        fault = "its id or its text is empty"
+    elif item.id in seen:
+        fault = "an earlier question has its id"
+    elif not item.is_impossible and not answers:
+        fault = "it has no answer and is not marked is_impossible"
     if fault:
         return f"question {item.id!r} was left out: {fault}"
     seen.add(item.id)
     if item.is_impossible:
         draft.questions.append(Question(item.id, item.question.strip(), answerable=False))
         return ""
-    answers = [answer for answer in item.answers if answer.text.strip()]
     text, at = answers[0].text, answers[0].answer_start
     starts = [start for start in range(len(context) - len(text) + 1) if context.startswith(text, start)]
     nearest = min(starts, key=lambda start: abs(start - at), default=None)  # at its offset, or nearest to that
@@ -114,16 +116,6 @@ def _add(draft: Draft, source: str, context: str, data: Any, seen: set[str]) -> 
     texts = tuple(dict.fromkeys(answer.text for answer in answers))
     draft.questions.append(Question(item.id, item.question.strip(), texts, evidence=(Evidence(source, None, quote),)))
     return "" if span else f"question {item.id!r} has no quote: its answer does not stand in the paragraph"
-
-
-def _fault(item: _Item, seen: set[str]) -> str:
-    if not item.id.strip() or not item.question.strip():
-        return "its id or its text is empty"
-    if item.id in seen:
-        return "an earlier question has its id"
-    if not item.is_impossible and not any(answer.text.strip() for answer in item.answers):
-        return "it has no answer and is not marked is_impossible"
-    return ""
 
 
 def quote_around(text: str, start: int, end: int) -> str:

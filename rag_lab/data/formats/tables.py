@@ -47,14 +47,15 @@ class _Row(BaseModel):
             return []
         if not value.lstrip().startswith("["):
             return [value]
-        return _parse_cell(value)
-
-    @property
-    def graded_contexts(self) -> list[tuple[str, int]]:
-        """The contexts as the corpus reads them, with their grades: 1 where none are given."""
-        contexts = self.reference_contexts or []
-        grades = self.reference_grades or [1] * len(contexts)
-        return [(normalize(context), grade) for context, grade in zip(contexts, grades, strict=True)]
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
+            tokens = tokenize.generate_tokens(io.StringIO(value).readline)
+            kinds = [token.type for token in tokens if token.type not in (tokenize.NL, tokenize.NEWLINE)]
+            # Two texts that follow each other, as NumPy prints an array, would be one to Python.
+            if (tokenize.STRING, tokenize.STRING) not in pairwise(kinds):
+                return ast.literal_eval(value)  # literals only: nothing is executed
+        raise ValueError("must be a list of texts, as JSON")
 
 
 def read_table(source: Path) -> Draft:
@@ -62,13 +63,31 @@ def read_table(source: Path) -> Draft:
     draft = Draft()
     names: dict[str, str] = {}  # context -> source
     columns: set[str] = set()
-    for number, data in _rows(source):
+    reader = _READERS.get(source.suffix.lower())
+    if reader is None:
+        raise DatasetError(f"{source} is no table that can be read: allowed are {', '.join(_READERS)} files.")
+    try:
+        rows = list(reader(source))
+    except OSError as error:
+        raise DatasetError(f"Cannot read {source}: {error.strerror}; give a file that can be read.") from None
+    for number, data in rows:
         columns.update(data if isinstance(data, dict) else ())
         row = _parse_row(data)
-        if isinstance(row, _Row):
-            draft.questions.append(_question(row, number, names))
-        if fault := _fault(row):
-            draft.problems.append(Problem(str(source), fault, number))
+        if isinstance(row, str):
+            draft.problems.append(Problem(str(source), f"{row}; the row was left out.", number))
+            continue
+        grades: dict[str, int] = {}
+        contexts = [normalize(context) for context in row.reference_contexts or ()]
+        for context, grade in zip(contexts, row.reference_grades or [1] * len(contexts), strict=True):
+            if context.strip():
+                grades[context] = max(grade, grades.get(context, 0))
+                names.setdefault(context, f"context_{len(names) + 1:05}.txt")
+        answers = (row.reference,) if row.reference and row.reference.strip() else ()
+        judged = [Evidence(names[context], grade=grade) for context, grade in grades.items()]
+        draft.questions.append(with_judged(Question(f"row_{number}", row.user_input.strip(), answers), judged))
+        if not all(context.strip() for context in contexts):
+            reason = "a reference context holds no text and was left out."
+            draft.problems.append(Problem(str(source), reason, number))
     if not draft.questions and not draft.problems:
         raise DatasetError(f"{source} holds no row: give a table with a row for each question.")
     if missing := [column for column in _REQUIRED if column not in columns]:
@@ -78,16 +97,6 @@ def read_table(source: Path) -> Draft:
         )
     draft.documents = {name: context for context, name in names.items()}
     return draft
-
-
-def _rows(source: Path) -> _Rows:
-    reader = _READERS.get(source.suffix.lower())
-    if reader is None:
-        raise DatasetError(f"{source} is no table that can be read: allowed are {', '.join(_READERS)} files.")
-    try:
-        yield from reader(source)
-    except OSError as error:
-        raise DatasetError(f"Cannot read {source}: {error.strerror}; give a file that can be read.") from None
 
 
 def _parse_row(data: dict[str, Any] | str) -> _Row | str:
@@ -102,41 +111,6 @@ def _parse_row(data: dict[str, Any] | str) -> _Row | str:
     if grades and len(grades) != n_contexts:
         return f"reference_grades holds {len(grades)} grades for {n_contexts} contexts, give one each"
     return row if row.user_input.strip() else "user_input is empty"
-
-
-def _fault(row: _Row | str) -> str:
-    """Return what is wrong with a row, or with a part of it that is left out; "" where nothing is."""
-    if isinstance(row, str):
-        return f"{row}; the row was left out."
-    is_blank = any(not normalize(context).strip() for context in row.reference_contexts or ())
-    return "a reference context holds no text and was left out." if is_blank else ""
-
-
-def _question(row: _Row, number: int, names: dict[str, str]) -> Question:
-    grades: dict[str, int] = {}
-    for context, grade in row.graded_contexts:
-        if context.strip():
-            grades[context] = max(grade, grades.get(context, 0))
-            names.setdefault(context, f"context_{len(names) + 1:05}.txt")
-    answers = (row.reference,) if row.reference and row.reference.strip() else ()
-    judged = [Evidence(names[context], grade=grade) for context, grade in grades.items()]
-    return with_judged(Question(f"row_{number}", row.user_input.strip(), answers), judged)
-
-
-def _parse_cell(text: str) -> Any:
-    with suppress(ValueError, RecursionError):
-        return json.loads(text)
-    with suppress(ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
-        if not _lacks_commas(text):
-            return ast.literal_eval(text)  # literals only: nothing is executed
-    raise ValueError("must be a list of texts, as JSON")
-
-
-def _lacks_commas(text: str) -> bool:
-    """Tell whether two texts follow each other, as NumPy prints an array; Python would read them as one."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    kinds = [token.type for token in tokens if token.type not in (tokenize.NL, tokenize.NEWLINE)]
-    return (tokenize.STRING, tokenize.STRING) in pairwise(kinds)
 
 
 def _csv_rows(source: Path) -> _Rows:

@@ -120,7 +120,8 @@ def _count_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
         and not index.has_vectors
         and tally.is_new(digest([index.digest, index.vectors_identity]))
     ):
-        texts = [text for key, text in index.known_texts().items() if tally.is_new(key)]
+        known = index.vectors.embedder.known_documents([child.text for child in index.chunks.children()])
+        texts = [text for key, text in known.items() if tally.is_new(key)]
         new = [text for text in texts if text is not None]
         name = config.models.embedding
         n_tokens = sum(map(estimated_tokens, new)) if embedding_price(name) else 0

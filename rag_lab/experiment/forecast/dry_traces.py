@@ -161,7 +161,7 @@ class _Walk:
 
     @cached_property
     def _corpus_chars(self) -> int:
-        return sum(end - start for _, _, start, end in self.index.chunks.spans().values())
+        return sum(end - start for _, _, start, end in self.index.chunks.spans.values())
 
     def _n_pairs(self, stage: PairRerank, each: PartialTrace) -> int:
         """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""

@@ -121,7 +121,7 @@ def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequ
     scorer = stage.scorer
     if not isinstance(scorer, ReadsPairs) or scorer.most_tokens is None or not questions:
         return None
-    passages = index.chunks.children() if whose == "chunks" else index.chunks.all_parents()
+    passages = index.chunks.children() if whose == "chunks" else index.chunks.parents()
     if not passages:
         return None
     sample = passages[:: max(1, len(passages) // _SAMPLE)]

@@ -172,7 +172,7 @@ class VariantWork:
             self.pipeline.prepare(asked)
             located, problems = self.pipeline.locate(asked)
             self.problems = (*self.pipeline.index.problems, *problems)
-            self.not_indexed = unindexed(self.pipeline.index.chunks.spans().values(), located)
+            self.not_indexed = unindexed(self.pipeline.index.chunks.spans.values(), located)
             self.traces = [
                 trace
                 for repeat in range(self.repeats)

@@ -71,7 +71,7 @@ class Assemble(BuiltInStage):
             child, text = self.index.chunks.child(hit.chunk_id), self.index.text(hit)
             whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
             centre = (child.start + child.end) // 2 - hit.start
-            wanted.append(Wanted(whole, centre, self.index.page_starts(hit.source)))
+            wanted.append(Wanted(whole, centre, self.index.manifest.page_starts.get(hit.source, ())))
         passages = self.budget.shared(wanted)
         return Outcome({"passages": tuple(passages)}, reason=self.budget.left_out(len(wanted), passages))
 
@@ -215,7 +215,7 @@ class GoldContext(_OfEvidence):
 
     def _around(self, parent: Chunk, evidence: Evidence | None, asked: str) -> Wanted:
         whole = Passage(0, parent.chunk_id, parent.source, parent.page, parent.start, parent.end, parent.text)
-        return Wanted(whole, _middle(whole, evidence, asked), self.index.page_starts(parent.source))
+        return Wanted(whole, _middle(whole, evidence, asked), self.index.manifest.page_starts.get(parent.source, ()))
 
 
 class DocumentContext(_OfEvidence):
@@ -233,7 +233,7 @@ class DocumentContext(_OfEvidence):
             labelled = [place for place, document in enumerate(documents) if document.page in labels]
             if not labelled:
                 labelled, is_guessed = _nearest([document.text for document in documents], asked)[:1], True
-            starts = self.index.page_starts(source)
+            starts = self.index.manifest.page_starts.get(source, ())
             pages += [
                 (min(abs(place - one) for one in labelled), _page(document, labels.get(document.page), asked, starts))
                 for place, document in enumerate(documents)

@@ -53,7 +53,7 @@ class CustomSearcher:
         if not self.builds:
             return self.code
         built = _BUILT.setdefault(self.index, {})
-        seen = self.index.labels if labels is None else labels & self.index.labels
+        seen = self.index.chunks.labels if labels is None else labels & self.index.chunks.labels
         key = digest([self.code.identity(), sorted(seen)])
         if key not in built:
             children = [child for child in self.index.chunks.children() if _label(child) in seen]
@@ -73,7 +73,7 @@ class CustomSearcher:
             hits = self.index.units(
                 [name for name, _ in found], [score for _, score in found], k, self.level, self.name
             )
-            if len(hits) >= k or n < wanted or wanted >= self.index.n_children:
+            if len(hits) >= k or n < wanted or wanted >= self.index.manifest.n_children:
                 return hits
             wanted *= _MORE
 

@@ -73,7 +73,7 @@ def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question]
     weights = _weights(parts)
     if "dense" in weights or parts.query.hyde != "none":
         parts.index.ensure_vectors()
-    allowed = {allowed_labels(parts.index.labels, question) for question in questions} - {frozenset()} or {None}
+    allowed = {allowed_labels(parts.index.chunks.labels, question) for question in questions} - {frozenset()} or {None}
     for name in SPARSE:
         if name in weights:
             for units, labels in product({"child", _units(parts, name)}, allowed):

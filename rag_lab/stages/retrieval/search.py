@@ -180,7 +180,7 @@ class TextSearch(Search):
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search all texts of the batch in one call."""
         texts = [[text for text in (trace.search_query, *trace.phrasings) if text] for trace in traces]
-        labels = self.index.labels if any(texts) else frozenset()
+        labels = self.index.chunks.labels if any(texts) else frozenset()
         allowed = [
             allowed_labels(labels, trace.question) for trace, some in zip(traces, texts, strict=True) for _ in some
         ]
@@ -225,7 +225,7 @@ class HydeSearch(Search):
         routed = [trace for trace in traces if trace.hypothetical]
         outcomes = {id(trace): self.found((), "nothing to search by", seconds=0.0) for trace in traces}
         if routed:
-            embedder, labels = self.searcher.embedder, self.index.labels
+            embedder, labels = self.searcher.embedder, self.index.chunks.labels
             allowed = [allowed_labels(labels, trace.question) for trace in routed]
             texts = [trace.hypotheticals for trace in routed]
             queries = [trace.search_query or "" for trace in routed]

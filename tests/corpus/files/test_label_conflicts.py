@@ -66,7 +66,7 @@ def test_nothing_of_it_is_found_by_who_may_not_see_it(corpus: Path, tmp_path: Pa
     config = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
     index = open_index(corpus, config, embedder, home=tmp_path / "home", store=StoreConfig(name="exact"))
     for permissions, seen in (((), False), (("legal",), False), (("hr",), True)):
-        allowed = allowed_labels(index.labels, Question("q", "?", may_see=permissions))
+        allowed = allowed_labels(index.chunks.labels, Question("q", "?", may_see=permissions))
         (hits,) = index.search(embedder.embed_queries([SALARY]), 50, allowed)
         assert ("readme.txt" in {hit.source for hit in hits}) == seen
     assert any("readme.txt" in problem.path and "strictest" in problem.reason for problem in index.problems)

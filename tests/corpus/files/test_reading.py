@@ -157,4 +157,4 @@ def test_a_folder_of_such_files_alone_is_a_dataset(folder: Path, embedder: Any) 
     with pytest.raises(DatasetError, match="holds no"):
         open_index(dataset.corpus_dir, CorpusConfig(), embedder, home=folder / "home")
     config = CorpusConfig(readers={".eml": "mail:read"})
-    assert open_index(dataset.corpus_dir, config, embedder, home=folder / "home").n_files == 1
+    assert open_index(dataset.corpus_dir, config, embedder, home=folder / "home").manifest.n_files == 1

@@ -70,7 +70,7 @@ def test_search_equals_scoring_every_child(corpus: Path, home: Path, embedder: A
     queries = ["torque of bolt M7 on machine 3", "soup at noon", "oil"]
     expected = brute_force(corpus, embedder, queries, k)
     for hits, best in zip(index.search(embedder.embed_queries(queries), k), expected, strict=True):
-        assert len(hits) == len(best) == min(k, index.n_parents)
+        assert len(hits) == len(best) == min(k, index.manifest.n_parents)
         np.testing.assert_allclose([hit.score for hit in hits], [score for _, score in best], atol=FLOAT32)
         scores = dict(best)
         assert all(scores.get(hit.parent_id, hit.score) == pytest.approx(hit.score, abs=FLOAT32) for hit in hits)
@@ -84,8 +84,8 @@ def test_counts_and_unknown_ids(corpus: Path, home: Path, embedder: Any) -> None
     fill(corpus, 2)
     index = open_index(corpus, CONFIG, embedder, home=home)
     chunks = split(load_folder(corpus).documents, CONFIG)
-    assert (index.n_files, index.n_documents) == (5, 5)
-    assert (index.n_parents, index.n_children) == (len(chunks.parents), len(chunks.children))
+    assert (index.manifest.n_files, index.manifest.n_documents) == (5, 5)
+    assert (index.manifest.n_parents, index.manifest.n_children) == (len(chunks.parents), len(chunks.children))
     assert [index.chunks.child(child.chunk_id) for child in chunks.children] == list(chunks.children)
     with pytest.raises(KeyError):
         index.chunks.parent("nothing")
@@ -146,7 +146,7 @@ def test_a_failed_build_leaves_nothing(
         with pytest.raises(TypeError):
             open_index(corpus, CONFIG, embedder, home=home)
     assert [path.suffix for path in (home / "indexes").iterdir()] == [".lock"]
-    assert open_index(corpus, CONFIG, embedder, home=home).n_documents == 3
+    assert open_index(corpus, CONFIG, embedder, home=home).manifest.n_documents == 3
 
 
 def test_what_a_killed_build_left_is_swept_away(corpus: Path, home: Path, embedder: Any) -> None:
@@ -176,7 +176,7 @@ def test_an_index_that_many_want_at_once_is_built_once(corpus: Path, home: Path,
 
     with ThreadPoolExecutor(4) as pool:
         indexes = list(pool.map(opened, range(4)))
-    assert len(embedder.seen) == len(set(embedder.seen)) == indexes[0].n_children
+    assert len(embedder.seen) == len(set(embedder.seen)) == indexes[0].manifest.n_children
     query = embedder.embed_queries(["relief valve"])
     assert all(index.search(query, 2) == indexes[0].search(query, 2) for index in indexes)
 
@@ -240,6 +240,6 @@ def test_a_store_of_the_users_own_is_searched_in_place_of_the_index(corpus: Path
 def test_only_labels_that_are_allowed_are_searched(corpus: Path, home: Path, embedder: Any) -> None:
     index = open_index(corpus, CONFIG, embedder, home=home)
     queries = embedder.embed_queries(["oil"])
-    assert index.labels == {access_label("", ())}
-    assert index.search(queries, 3, index.labels) == index.search(queries, 3)
+    assert index.chunks.labels == {access_label("", ())}
+    assert index.search(queries, 3, index.chunks.labels) == index.search(queries, 3)
     assert index.search(queries, 3, frozenset()) == [[]]

@@ -66,7 +66,7 @@ def found(index: CorpusIndex, embedder: Any) -> Any:
     for name in SPARSE:
         hits += [index.search_terms(name, "unicode", QUESTIONS, 50, allowed) for allowed in (None, PUBLIC)]
     assert all(hit.source.startswith("open") for lists in hits[1::2] for own in lists for hit in own)
-    return hits, [index.text(hit) for hit in hits[0][0]], index.files, index.problems, index.labels
+    return hits, [index.text(hit) for hit in hits[0][0]], index.files, index.problems, index.chunks.labels
 
 
 def files_of(path: Path) -> list[str]:

@@ -33,7 +33,7 @@ def test_an_index_made_in_an_outage_is_made_again_and_is_another_one(corpus):
     chat = ScriptedChat([DOWN, ChatReply(READING)])
     poor = opened(corpus, chat)
     assert poor.is_retryable
-    assert poor.n_documents == 3  # the text layer stands in
+    assert poor.manifest.n_documents == 3  # the text layer stands in
     assert any("status 500" in str(problem) for problem in poor.problems)
 
     chat.script = lambda request: DOWN

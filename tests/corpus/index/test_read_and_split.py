@@ -143,7 +143,7 @@ def test_what_another_attempt_may_mend_is_not_remembered(room: Room, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(Reading, "load", failing)
-        assert room.open().n_documents == 2
+        assert room.open().manifest.n_documents == 2
     (room.corpus / "new.txt").write_text("A new file.")
     room.open()
     assert sorted(room.read) == ["canteen.txt", "new.txt"]

@@ -39,7 +39,7 @@ def vectors_of(index: CorpusIndex) -> list[Path]:
 
 def test_what_is_searched_by_words_alone_has_no_vectors(opened: Any, embedder: Any, tmp_path: Path) -> None:
     index = opened()
-    assert index.labels == {access_label("", ())}
+    assert index.chunks.labels == {access_label("", ())}
     assert index.search_terms("bm25", "unicode", ["relief valve"], 1)[0][0].source == "press/relief_valve.md"
     assert not index.has_vectors
     assert vectors_of(index) == [] and embedder.seen == [] and not (tmp_path / "home/vectors.sqlite").exists()
@@ -55,9 +55,9 @@ def test_vectors_come_later_without_reading_and_splitting_again(
     vectors = embedder.embed_queries(["relief valve"])
     embedder.seen.clear()
     assert later.search(vectors, 1)[0][0].source == "press/relief_valve.md"
-    assert later.has_vectors and len(embedder.seen) == later.n_children
+    assert later.has_vectors and len(embedder.seen) == later.manifest.n_children
     opened().ensure_vectors()
-    assert len(embedder.seen) == later.n_children
+    assert len(embedder.seen) == later.manifest.n_children
 
 
 def test_models_and_stores_share_the_chunks_and_not_the_vectors(
@@ -111,7 +111,7 @@ def test_what_the_vectors_took_is_kept_with_them_also_where_they_were_remembered
     first = opened()
     first.ensure_vectors()
     took = first.price(with_vectors=True)
-    assert took["chunks"] == first.n_children and took["seconds"] > 0
+    assert took["chunks"] == first.manifest.n_children and took["seconds"] > 0
     for folder in vectors_of(first):
         shutil.rmtree(folder)
     again = opened()

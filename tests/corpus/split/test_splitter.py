@@ -170,4 +170,4 @@ def test_text_in_no_piece_and_cut_rows_are_said(corpus: Path, embedder: Any) -> 
     index = opened(corpus, "recursive", embedder, First())
     (problem,) = index.problems
     assert problem.reason.endswith("6 letters and digits in no piece, so never found; 1 table row is cut.")
-    assert index.n_children == 2
+    assert index.manifest.n_children == 2

@@ -69,7 +69,7 @@ def test_gold_is_the_parent_of_the_quote_whatever_was_retrieved():
     (passage,) = outcome.updates["passages"]
     assert "the burner of the oven is locked out" in passage.text
     assert (passage.number, passage.source) == (1, "oven.md")
-    assert passage.parent_id in {parent.parent_id for parent in index.chunks.all_parents()}
+    assert passage.parent_id in {parent.parent_id for parent in index.chunks.parents()}
 
 
 def test_a_page_that_is_labelled_twice_is_read_once():
@@ -124,7 +124,8 @@ def test_a_quote_is_read_wherever_it_stands_and_however_small_the_budget(index, 
 @pytest.mark.parametrize("kind", [GoldContext, DocumentContext])
 def test_a_window_of_a_file_that_is_one_text_has_the_page_on_which_it_begins(monkeypatch, index, kind):
     starts = ((1, 0), (2, 100), (3, LONG.index("Rule 120:")), (4, LONG.index("Rule 180:")))
-    monkeypatch.setattr(type(index), "page_starts", lambda self, source: starts)
+    by_file = {rule(index, 150).source: starts}
+    monkeypatch.setitem(vars(index), "manifest", replace(index.manifest, page_starts=by_file))
     question = Question("q", "At what pressure?", evidence=(rule(index, 150),))
     (passage,) = given_to(kind(index, budget(60)), question).updates["passages"]
     assert passage.parent_text and passage.page == 3
@@ -153,7 +154,7 @@ def test_a_document_is_read_whole_where_it_fits_and_what_does_not_is_counted(ind
 
 def test_a_document_keeps_the_order_of_its_pages_and_loses_the_furthest(monkeypatch):
     pages = [
-        replace(sample_index().chunks.all_documents()[0], source="m.pdf", page=page, text=f"Page {page}. " * 20)
+        replace(sample_index().chunks.documents()[0], source="m.pdf", page=page, text=f"Page {page}. " * 20)
         for page in range(1, 8)
     ]
     index = sample_index()

@@ -49,7 +49,7 @@ def test_it_is_built_once_for_who_may_see_the_same_and_brings_k_units_of_the_lev
     assert sorted(hit.source for hit in outsider.hits["AllOf()"]) == ["notes/shift.txt", "oven.txt", "press.md"]
     insider = mine.ask("oven?")
     assert len(insider.base_hits) == 3 and insider.base_hits[0].source == "canteen.txt"
-    assert AllOf.built == [pipeline.index.n_children - 2, pipeline.index.n_children]
+    assert AllOf.built == [pipeline.index.manifest.n_children - 2, pipeline.index.manifest.n_children]
 
 
 def test_unknown_results_say_so_and_a_named_search_joins_ours(pipeline, monkeypatch, tmp_path):
