@@ -161,16 +161,36 @@ def new_module(
 
 def write_module(kind: str, name: str, out: Path) -> list[Path]:
     """Write the three files of a new module into `out` and return their paths."""
+    import yaml
+
     kinds = _kinds()
     if kind not in kinds:
         raise ConfigError(unknown_name("kind of module", kind, kinds))
-    if not re.fullmatch("[a-z][a-z0-9_]*", name) or iskeyword(name) or _is_taken(name, out):
+    is_name = re.fullmatch("[a-z][a-z0-9_]*", name) and not iskeyword(name)
+    found = find_spec(name) if is_name else None  # what Python would import; a file in `out` is refused by itself
+    if not is_name or (found and Path(found.origin or "").resolve().parent != out.resolve()):
         raise ConfigError(
             f"A module cannot be called {name!r}: small letters, digits and _ are allowed, and no name of Python's or "
             "of an installed package."
         )
-    texts = _texts(kinds[kind], name)
-    paths = {out / file: text for file, text in texts.items()}
+    class_name, parts = class_of(name), kinds[kind]
+    code = "".join(f"    {line}" if line.strip() else line for line in parts["code"].splitlines(keepends=True))
+    values = {**parts, "name": name, "class_name": class_name, "code": code, "imports": _imports(code)}
+    experiment = {
+        "name": name,
+        "question": f"What does {name} add?",
+        "dataset": "plant_docs",
+        "base": {"answer": {"name": "none"}},
+        "metrics": ["retrieval.ndcg@10"],
+        "limits": {"questions": 40},
+        **parts["experiment"],
+    }
+    written = yaml.safe_dump(experiment, sort_keys=False, default_flow_style=None, width=120)
+    paths = {
+        out / f"{name}.py": _MODULE.format(**values),
+        out / f"test_{name}.py": _TEST.format(**values),
+        out / f"{name}.yaml": written.replace("MODULE", f"{name}:{class_name}"),
+    }
     if there := [path for path in paths if path.exists()]:
         raise ConfigError(f"{there[0]} is there already and is not written over; choose another name, or --out.")
     out.mkdir(parents=True, exist_ok=True)
@@ -196,49 +216,16 @@ def named_by(kind: str, name: str) -> str:
     return ""
 
 
-def _texts(kind: dict[str, Any], name: str) -> dict[str, str]:
-    import yaml
-
-    class_name = class_of(name)
-    code = "".join(f"    {line}" if line.strip() else line for line in kind["code"].splitlines(keepends=True))
-    values = {**kind, "name": name, "class_name": class_name, "code": code, "imports": _imports(code)}
-    experiment = {
-        "name": name,
-        "question": f"What does {name} add?",
-        "dataset": "plant_docs",
-        "base": {"answer": {"name": "none"}},
-        "metrics": ["retrieval.ndcg@10"],
-        "limits": {"questions": 40},
-        **kind["experiment"],
-    }
-    written = yaml.safe_dump(experiment, sort_keys=False, default_flow_style=None, width=120)
-    return {
-        f"{name}.py": _MODULE.format(**values),
-        f"test_{name}.py": _TEST.format(**values),
-        f"{name}.yaml": written.replace("MODULE", f"{name}:{class_name}"),
-    }
-
-
 def _imports(code: str) -> str:
     """Return the lines that import what `code` names, and what every module needs."""
     found: dict[str, list[str]] = {}
     for name, module in sorted(_IMPORTS.items(), key=lambda item: item[::-1]):
         if name in ("ClassVar", "dataclass") or re.search(rf"\b{name}\b", code):
             found.setdefault(module, []).append(name)
-    standard, installed = "", ""
+    groups = {True: "", False: ""}  # of Python's own, and installed
     for module, names in found.items():
-        line = f"from {module} import {', '.join(names)}\n"
-        if module.partition(".")[0] in sys.stdlib_module_names:
-            standard += line
-        else:
-            installed += line
-    return f"{standard}\n{installed}" if installed else standard
-
-
-def _is_taken(name: str, out: Path) -> bool:
-    """Tell whether Python would import something else by this name; a file in `out` is refused by itself."""
-    spec = find_spec(name)
-    return spec is not None and Path(spec.origin or "").resolve().parent != out.resolve()
+        groups[module.partition(".")[0] in sys.stdlib_module_names] += f"from {module} import {', '.join(names)}\n"
+    return "\n".join(filter(None, groups.values()))
 
 
 def _kinds() -> dict[str, dict[str, Any]]:

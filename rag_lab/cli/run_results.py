@@ -219,13 +219,18 @@ def status(
     if run is None:
         _list(as_json, watch)
         return
-    found = sweep_status(run)
-    _show(found, as_json, watch)
     try:
-        while watch and found.state == "running":
-            time.sleep(every)
+        while True:
             found = sweep_status(run)
-            _show(found, as_json, watch)
+            if as_json:
+                typer.echo(json.dumps(to_json(found), indent=None if watch else 2, ensure_ascii=False))
+            else:
+                if watch and sys.stdout.isatty() and sys.__stdout__ is not None:
+                    sys.__stdout__.write(_CLEAR)  # ours, so it goes around the door that shows escape sequences
+                typer.echo(str(found))
+            if not watch or found.state != "running":
+                break
+            time.sleep(every)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if not found.is_well:
@@ -254,15 +259,6 @@ def _list(as_json: bool, watch: bool) -> None:
         typer.echo(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2, ensure_ascii=False))
     else:
         typer.echo(text_table(header, rows) if rows else "There are no runs in results/ here.")
-
-
-def _show(found: SweepStatus, as_json: bool, watch: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(to_json(found), indent=None if watch else 2, ensure_ascii=False))
-        return
-    if watch and sys.stdout.isatty() and sys.__stdout__ is not None:
-        sys.__stdout__.write(_CLEAR)  # ours, so it goes around the door that shows escape sequences
-    typer.echo(str(found))
 
 
 def to_json(found: SweepStatus) -> dict[str, Any]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,3 +99,20 @@ def next_steps_of_run(run: Path | str) -> None:
 def command_line(without: str = "") -> str:
     """Return the command that is running as it can be typed again, `without` one of its options."""
     return shlex.join(["rag-lab", *(word for word in sys.argv[1:] if word != without)])
+
+
+@contextmanager
+def stopped_in_order() -> Iterator[None]:
+    """Let a request to end, or the end of the terminal, stop the block as Ctrl-C does; nohup's wish is kept."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    ends = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
+    try:
+        for one in ends:
+            signal.signal(one, stop)
+        yield
+    finally:
+        for one in ends:
+            signal.signal(one, signal.SIG_DFL)

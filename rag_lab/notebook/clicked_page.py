@@ -1,14 +1,16 @@
-"""HTML whose buttons call Python: what `prefer` and `label` are shown by.
+"""HTML whose buttons call Python: what `prefer`, `label` and the bench are shown by.
 
-Beside the widget stands the same as plain HTML, which the notebook's file keeps: it is what is seen where no kernel is,
-and hidden where the widget is alive.
+Beside each widget stands the same as plain HTML, which the notebook's file keeps: it is what is seen where no kernel
+is, and hidden where the widget is alive.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import anywidget
@@ -16,45 +18,26 @@ import traitlets
 from IPython.display import HTML, DisplayHandle, display
 from markupsafe import Markup
 
+from rag_lab.errors import RagLabError
 from rag_lab.report.page.templates import asset
 
 _FOLDER = Path(__file__).parent
 
 
-class Clicked(Protocol):
-    """What is shown: it draws itself, and does what was clicked."""
+class KeptWidget(anywidget.AnyWidget):
+    """A widget that shows `html`, and whose last page the notebook's file keeps."""
 
-    def to_html(self, style: str = "") -> str:
-        """Return the HTML, in which everything from outside is escaped; with a style, of a page that nobody can click.
-
-        What has `data-do` is a button, `data-value` goes with it, and `data-key` is the key that presses it.
-        """
-
-    def clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
-        """Do what was clicked; `typed` are the texts in the page by their `name`."""
-
-
-class ClickedPage(anywidget.AnyWidget):
-    """A view of something that draws itself: what is clicked is done, and the page is drawn anew."""
-
-    _esm = _FOLDER / "clicked.js"
-    _css = str(asset("card.css")) + (_FOLDER / "clicked.css").read_text(encoding="utf-8")
     html = traitlets.Unicode().tag(sync=True)
     kept = traitlets.Unicode().tag(sync=True)
+    _handle: DisplayHandle | None = None
 
-    def __init__(self, shown: Clicked) -> None:
-        super().__init__(html=shown.to_html(), kept=uuid4().hex)
-        self._shown = shown
-        self._handle: DisplayHandle | None = None
-        self.on_msg(lambda _, content, __: self.do(content))
+    def page(self) -> str:
+        """Return what stands in the file, with the rules that it needs."""
+        raise NotImplementedError
 
-    def do(self, message: Mapping[str, Any]) -> None:
-        """Do what the message says, and draw what became of it."""
-        typed = {str(name): str(text) for name, text in dict(message.get("typed") or {}).items()}
-        self._shown.clicked(str(message.get("do", "")), str(message.get("value", "")), typed)
-        self.html = self._shown.to_html()
-        if self._handle:
-            self._handle.update(self.still())
+    def still(self) -> HTML:
+        """Return what a reader without a kernel sees."""
+        return HTML(f'<div class="rl-kept" data-kept="{self.kept}">{self.page()}</div>')
 
     def show(self) -> None:
         """Display the widget, and below it what a reader without a kernel sees."""
@@ -62,7 +45,55 @@ class ClickedPage(anywidget.AnyWidget):
         self._handle = DisplayHandle(self.kept)
         self._handle.display(self.still())
 
-    def still(self) -> HTML:
-        """Return what the notebook's file keeps."""
-        page = self._shown.to_html(Markup(self._css))  # noqa: S704 -- our own files
-        return HTML(f'<div class="rl-kept" data-kept="{self.kept}">{page}</div>')
+
+class Clickable(ABC):
+    """What is shown as a page and clicked in it; a click that cannot be done becomes a sentence in the page."""
+
+    said, is_bad = "", False
+
+    @abstractmethod
+    def to_html(self, style: str = "") -> str:
+        """Return the HTML, in which everything from outside is escaped; with a style, of a page that nobody can click.
+
+        What has `data-do` is a button, `data-value` goes with it, and `data-key` is the key that presses it.
+        """
+
+    @abstractmethod
+    def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
+        """Do what was clicked; `typed` are the texts in the page by their `name`."""
+
+    @cached_property
+    def widget(self) -> ClickedPage:
+        """What a notebook shows."""
+        return ClickedPage(self)
+
+    def _ipython_display_(self) -> None:
+        self.widget.show()
+
+
+class ClickedPage(KeptWidget):
+    """A view of something that draws itself: what is clicked is done, and the page is drawn anew."""
+
+    _esm = _FOLDER / "clicked.js"
+    _css = str(asset("card.css")) + (_FOLDER / "clicked.css").read_text(encoding="utf-8")
+
+    def __init__(self, shown: Clickable) -> None:
+        super().__init__(html=shown.to_html(), kept=uuid4().hex)
+        self._shown = shown
+        self.on_msg(lambda _, content, __: self.do(content))
+
+    def do(self, message: Mapping[str, Any]) -> None:
+        """Do what the message says, and draw what became of it."""
+        typed = {str(name): str(text) for name, text in dict(message.get("typed") or {}).items()}
+        self._shown.said, self._shown.is_bad = "", False
+        try:
+            self._shown.do(str(message.get("do", "")), str(message.get("value", "")), typed)
+        except (RagLabError, OSError, ValueError, IndexError) as error:
+            self._shown.said, self._shown.is_bad = str(error), True
+        self.html = self._shown.to_html()
+        if self._handle:
+            self._handle.update(self.still())
+
+    def page(self) -> str:
+        """Return the page without buttons."""
+        return self._shown.to_html(Markup(self._css))  # noqa: S704 -- our own files

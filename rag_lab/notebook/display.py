@@ -43,11 +43,11 @@ def show_question(run: Comparison | Path | str, question_id: str) -> None:
 
 def question_html(run: Comparison | Path | str, question_id: str) -> str:
     """Return the HTML of `show_question`; everything from outside is escaped."""
-    from rag_lab.report.page import report_page as html
+    from rag_lab.report.page import report_page
     from rag_lab.report.shown_comparison import compare
 
     comparison = compare(run) if isinstance(run, Path | str) else run
-    shown = html.question_html(comparison, question_id)
+    shown = report_page.question_html(comparison, question_id)
     if not shown:
         asked = list(comparison.questions["question_id"])
         near = " or ".join(map(repr, get_close_matches(question_id, asked)))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from rag_lab.data import labels
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.labels import Written, questions_file
-from rag_lab.errors import ConfigError, RagLabError
+from rag_lab.errors import ConfigError
+from rag_lab.notebook.clicked_page import Clickable
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Hit, Question
 from rag_lab.report.page.templates import render
 from rag_lab.stages.answer.extract import nearest_quotes, quotable
-
-if TYPE_CHECKING:
-    from rag_lab.notebook.clicked_page import ClickedPage
 
 Pipelines = Pipeline | Sequence[Pipeline] | Mapping[str, Pipeline]
 MOST = 10  # passages that are shown of all pipelines together
@@ -49,7 +46,7 @@ class Found:
         return abs(place - self.best) <= _NEIGHBOURS
 
 
-class Labelling:
+class Labelling(Clickable):
     """Questions that are labelled one after the other; every click is written at once.
 
     Args:
@@ -62,7 +59,6 @@ class Labelling:
         self._found: dict[int, list[Found]] = {}
         self._unfolded: set[tuple[int, int]] = set()  # question and passage
         self._written: list[Written] = []
-        self._said, self._is_bad = "", False
         questions_file(pipelines[0].dataset)
 
     @property
@@ -89,23 +85,23 @@ class Labelling:
         quote = quote.strip() or found.quote
         if " ".join(quote.split()) not in " ".join(found.text.split()):
             raise ConfigError(f"Passage {number} does not hold {quote!r:.80}; give words as they stand in it.")
-        self._write(lambda: labels.add_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
+        self._keep(labels.add_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
 
     def drop(self, number: int, quote: str = "") -> None:
         """Take back that words of a passage answer the question, as `take` has them."""
         found = self._passage(number)
         quote = quote.strip() or found.quote
-        self._write(lambda: labels.drop_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
+        self._keep(labels.drop_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
 
     def answer(self, text: str) -> None:
         """Write a right answer in words."""
         if not text.strip():
             raise ConfigError("The answer is empty; write what is right, as in: 290 bar")
-        self._write(lambda: labels.add_answer(self._dataset, self.question, text.strip()))
+        self._keep(labels.add_answer(self._dataset, self.question, text.strip()))
 
     def no_answer(self) -> None:
         """Write that the documents hold no answer."""
-        self._write(lambda: labels.mark_unanswerable(self._dataset, self.question))
+        self._keep(labels.mark_unanswerable(self._dataset, self.question))
 
     def undo(self) -> None:
         """Put back what the last label changed."""
@@ -113,7 +109,7 @@ class Labelling:
             raise ConfigError("There is no label to undo.")
         self._written[-1].undo()
         self._written.pop()
-        self._read_again()
+        self.__dict__.pop("_known", None)  # is read again
 
     def go(self, steps: int) -> None:
         """Turn to another question, so many further on; the first and the last are the ends."""
@@ -124,11 +120,10 @@ class Labelling:
         place = found.hit.source, found.hit.page, quote.strip()
         return any((one.source, one.page, one.quote) == place for one in self.question.evidence)
 
-    def _write(self, write: Callable[[], Written]) -> None:
-        written = write()
+    def _keep(self, written: Written) -> None:
         if written.after is not None:
             self._written.append(written)
-        self._read_again()
+        self.__dict__.pop("_known", None)  # is read again
 
     def _passage(self, number: int) -> Found:
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.passages):
@@ -148,7 +143,7 @@ class Labelling:
                     found.setdefault((hit.source, hit.page, hit.start, hit.end), (hit, pipeline.index.text(hit)))
         shown = list(found.values())[:MOST]
         quotes = nearest_quotes(self._pipelines[0].parts, question, [text for _, text in shown])
-        return [_found(hit, text, quote) for (hit, text), quote in zip(shown, quotes, strict=True)]
+        return [_in_parts(hit, text, quote) for (hit, text), quote in zip(shown, quotes, strict=True)]
 
     @property
     def _dataset(self) -> Dataset:
@@ -158,60 +153,46 @@ class Labelling:
     def _known(self) -> dict[labels.Asked, Question]:
         return labels.labelled_questions(self._dataset)
 
-    def _read_again(self) -> None:
-        vars(self).pop("_known", None)
-
-    @cached_property
-    def widget(self) -> ClickedPage:
-        """What a notebook shows."""
-        from rag_lab.notebook.clicked_page import ClickedPage
-
-        return ClickedPage(self)
-
     def to_html(self, style: str = "") -> str:
         """Return how it stands; with a style, of a page that nobody can click."""
+        unfolded = []  # passages shown whole: somebody wanted it, or a label would be folded away
+        for number, found in enumerate(self.passages, start=1):
+            taken = [n for n, (text, is_unit) in enumerate(found.parts) if is_unit and self.is_taken(found, text)]
+            if (self._place, number) in self._unfolded or not all(map(found.is_near, taken)):
+                unfolded.append(number)
         return render(
             "label.html",
             style=style,
             labelling=self,
-            unfolded=[n for n, found in enumerate(self.passages, start=1) if self._is_unfolded(n, found)],
+            unfolded=unfolded,
             question=self.question,
             passages=self.passages,
             place_now=self._place,
             total=len(self.questions),
             file=str(questions_file(self._dataset)),
             can_undo=bool(self._written),
-            said=self._said,
-            bad=self._is_bad,
+            said=self.said,
+            bad=self.is_bad,
         )
 
-    def _is_unfolded(self, number: int, found: Found) -> bool:
-        """Tell whether a passage is shown whole: somebody wanted it, or a label would be folded away."""
-        labels = (n for n, (text, is_unit) in enumerate(found.parts) if is_unit and self.is_taken(found, text))
-        return (self._place, number) in self._unfolded or not all(map(found.is_near, labels))
-
-    def clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
-        """Do what was clicked in the page; what cannot be done is said in it."""
-        self._said, self._is_bad = "", False
-        try:
-            if do == "take":
+    def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
+        """Do what was clicked in the page."""
+        match action:
+            case "take":
                 number, _, part = value.partition(":")
                 found = self._passage(int(number))
                 quote = found.parts[int(part)][0] if part else found.text
                 (self.drop if self.is_taken(found, quote) else self.take)(int(number), quote)
-            elif do == "unfold":
+            case "unfold":
                 self._unfolded ^= {(self._place, int(value))}
-            elif do == "answer":
+            case "answer":
                 self.answer(typed.get("answer", ""))
-            elif do in ("no_answer", "undo"):
-                getattr(self, do)()
-            elif do == "go":
+            case "no_answer":
+                self.no_answer()
+            case "undo":
+                self.undo()
+            case "go":
                 self.go(int(value))
-        except (RagLabError, OSError, ValueError, IndexError) as error:
-            self._said, self._is_bad = str(error), True
-
-    def _ipython_display_(self) -> None:
-        self.widget.show()
 
     def __repr__(self) -> str:
         return f"{self.labelled} of {len(self.questions)} labelled; .take(1), .answer('...'), .no_answer(), .undo()"
@@ -239,7 +220,7 @@ def label(pipelines: Pipelines, questions: str | Question | Sequence[str | Quest
     return Labelling(searched, first.dataset.questions)
 
 
-def _found(hit: Hit, text: str, quote: str) -> Found:
+def _in_parts(hit: Hit, text: str, quote: str) -> Found:
     """Return the passage in pieces that make it up again, and which of them is the `quote`."""
     parts: list[tuple[str, bool]] = []
     end = 0

@@ -21,7 +21,14 @@ def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> di
         namespace: the notebook's `globals()`.
         declared: name to type (str, int or bool) of what the parameters cell sets.
     """
-    problems = _unknown(namespace, declared)
+    injected = [name for name in _injected(namespace.get("In", ())) if name not in declared]
+    problems = [unknown_name("parameter", name, declared) for name in injected]
+    for name, value in namespace.items():
+        # Classes and modules in capitals are no constants.
+        is_constant = value is None or isinstance(value, str | int | float | list | dict)
+        if name.isupper() and not name.startswith("_") and is_constant and name not in (*declared, *injected):
+            sentence = unknown_name("parameter", name, declared)
+            problems.append(f"{sentence} (Correct it, and `del {name}` in a notebook that stays open.)")
     missing = [name for name in declared if name not in namespace]
     if missing:
         problems.append(f"{', '.join(missing)} must be set: run the cell with the parameters first")
@@ -37,24 +44,8 @@ def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> di
     return values
 
 
-def _unknown(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> list[str]:
-    """Return a sentence for each name that may be meant as a parameter; classes and modules in capitals are none."""
-    injected = [name for name in _injected(namespace.get("In", ())) if name not in declared]
-    constants = [name for name, value in namespace.items() if _is_constant(name, value) and name not in declared]
-    return [unknown_name("parameter", name, declared) for name in injected] + [
-        f"{unknown_name('parameter', name, declared)} (Correct it, and `del {name}` in a notebook that stays open.)"
-        for name in constants
-        if name not in injected
-    ]
-
-
 def _injected(cells: Sequence[str]) -> list[str]:
     """Return the names that the last cell of papermill's sets, among the `cells` that IPython has run."""
     source = next((cell for cell in reversed(cells) if cell.startswith(_INJECTED)), "")
     assigned = [line for line in ast.parse(source).body if isinstance(line, ast.Assign)]
     return [target.id for line in assigned for target in line.targets if isinstance(target, ast.Name)]
-
-
-def _is_constant(name: str, value: Any) -> bool:
-    public = name.isupper() and not name.startswith("_")
-    return public and (value is None or isinstance(value, str | int | float | list | dict))

@@ -6,22 +6,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.preferences import Preferred, Trial, Trials, blind_trials, preferred_of
 from rag_lab.comparison.read_comparison import read_comparison
-from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.notebook.clicked_page import Clickable
 from rag_lab.report.page.templates import render
 from rag_lab.runs.preferences import CHOICES, Choice, Preference, add_preference, read_preferences
-
-if TYPE_CHECKING:
-    from rag_lab.notebook.clicked_page import ClickedPage
 
 QUESTIONS = 20
 
 
-class Preferring:
+class Preferring(Clickable):
     """Blind trials of two variants of a run, of which a person judges one after the other.
 
     Every choice is written to the run folder at once, so it goes on where it was left, here or in another notebook.
@@ -35,7 +32,7 @@ class Preferring:
 
     def __init__(self, comparison: Comparison, pair: tuple[str, str], questions: int, seed: int) -> None:
         self._comparison, self._pair, self._most, self._seed = comparison, pair, questions, seed
-        self._said, self._is_bad, self._is_ended = "", False, False
+        self._is_ended = False
 
     @property
     def now(self) -> Trial | None:
@@ -92,13 +89,6 @@ class Preferring:
         shown = {trial.question.question_id: trial.shown for trial in self._all.trials}
         return {one.question_id for one in self._made if shown.get(one.question_id) == one.shown}
 
-    @cached_property
-    def widget(self) -> ClickedPage:
-        """What a notebook shows."""
-        from rag_lab.notebook.clicked_page import ClickedPage
-
-        return ClickedPage(self)
-
     def to_html(self, style: str = "") -> str:
         """Return how it stands; no name is in it before the end. With a style, of a page that nobody can click."""
         trial, done = self.now, self.done
@@ -112,30 +102,19 @@ class Preferring:
             alike=self._all.alike,
             result=self.result if is_over else None,
             can_undo=bool(self._made),
-            said=self._said,
-            bad=self._is_bad,
+            said=self.said,
+            bad=self.is_bad,
         )
 
-    def clicked(self, do: str, value: str, typed: Mapping[str, str]) -> None:
-        """Do what was clicked in the page; what cannot be done is said in it."""
-        self._said, self._is_bad = "", False
-        try:
-            if do == "choose":
-                self.choose(value)  # type: ignore[arg-type]
-            elif do == "undo":
-                self.undo()
-                self._said = "The last choice was taken back."
-            elif do in ("end", "go on"):
-                self._is_ended = do == "end"
-        except (RagLabError, OSError) as error:
-            self._said, self._is_bad = str(error), True
-
-    def say(self, sentence: str) -> None:
-        """Show a sentence below what is judged."""
-        self._said = sentence
-
-    def _ipython_display_(self) -> None:
-        self.widget.show()
+    def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
+        """Do what was clicked in the page."""
+        if action == "choose":
+            self.choose(value)  # type: ignore[arg-type]
+        elif action == "undo":
+            self.undo()
+            self.said = "The last choice was taken back."
+        elif action in ("end", "go on"):
+            self._is_ended = action == "end"
 
     def __repr__(self) -> str:
         return f"{self.done} of {len(self.trials)} judged; .choose('left'), .undo(), .result"
@@ -160,14 +139,12 @@ def prefer(
     comparison = run if isinstance(run, Comparison) else read_comparison(run)
     if isinstance(questions, bool) or not isinstance(questions, int) or questions < 1:
         raise ConfigError(f"questions is how many are judged, 1 or more; got {questions!r:.40}.")
-    named = [variants] if isinstance(variants, str) else list(variants)
-    found = Preferring(comparison, _pair(comparison, [_variant(comparison, name) for name in named]), questions, seed)
-    if not found.trials:
-        found.say("Both variants show the same for every question; name two others, as in prefer(run, ['A', 'C']).")
-    return found
-
-
-def _pair(comparison: Comparison, named: Sequence[str]) -> tuple[str, str]:
+    ids = {key: v for v, code in comparison.codes.items() for key in (code, comparison.label(v), v)}
+    named = []
+    for name in [variants] if isinstance(variants, str) else variants:
+        if name not in ids:
+            raise ConfigError(unknown_name("variant", str(name), [comparison.name(v) for v in comparison.codes]))
+        named.append(ids[name])
     baseline = comparison.run.baseline
     if not named:
         others = [one for one in comparison.changes.variants if one.variant_id != baseline]
@@ -177,13 +154,8 @@ def _pair(comparison: Comparison, named: Sequence[str]) -> tuple[str, str]:
     pair = [baseline, *named] if len(named) == 1 else [*named]
     if len(set(pair)) != 2 or len(pair) != 2:
         raise ConfigError(f"A preference needs two different variants, got {', '.join(pair)}.")
-    order = list(comparison.codes)
-    first, second = sorted(pair, key=order.index)
-    return first, second
-
-
-def _variant(comparison: Comparison, name: str) -> str:
-    known = {key: v for v, code in comparison.codes.items() for key in (code, comparison.label(v), v)}
-    if name not in known:
-        raise ConfigError(unknown_name("variant", str(name), [comparison.name(v) for v in comparison.codes]))
-    return known[name]
+    first, second = sorted(pair, key=list(comparison.codes).index)
+    found = Preferring(comparison, (first, second), questions, seed)
+    if not found.trials:
+        found.said = "Both variants show the same for every question; name two others, as in prefer(run, ['A', 'C'])."
+    return found

@@ -6,7 +6,6 @@ import sys
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab import cli
 from rag_lab.data.dataset import Dataset
 from rag_lab.models import shared
 from rag_lab.stages import run_stage
@@ -16,22 +15,11 @@ RETRIEVAL_ALONE = ("--set", "answer.name=none")
 
 
 @pytest.fixture
-def ask(monkeypatch, capsys, tmp_path):
+def ask(monkeypatch, rag_lab, tmp_path):
     monkeypatch.setattr(shared, "embedder", lambda spec: HashEmbedder())
     dataset = write_dataset(tmp_path)
     (dataset / "attributes.yaml").write_text("- {files: 'notes/*', namespace: plant, permissions: [staff]}\n")
-
-    def ask(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rag-lab", "ask", "--dataset", str(dataset), *RETRIEVAL_ALONE, *arguments])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as ended:
-            status = ended.code or 0
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return ask
+    return lambda *arguments: rag_lab("ask", "--dataset", dataset, *RETRIEVAL_ALONE, *arguments)
 
 
 def test_passages_come_with_their_place_and_nothing_that_may_not_be_seen(ask):

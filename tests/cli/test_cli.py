@@ -19,20 +19,6 @@ from rag_lab.experiment.checkout import checkout_file
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, write_json
 
 
-@pytest.fixture
-def rag_lab(monkeypatch, capsys):
-    """Run the command line in this process; return status, stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rag-lab", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
-
-
 def modules_after(code):
     script = f"import sys; {code}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -44,34 +30,21 @@ def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
     assert not heavy & modules_after("import rag_lab.cli")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        ["demo"],
-        ["index"],
-        ["ask"],
-        ["run"],
-        ["vary"],
-        ["plan"],
-        ["sweep"],
-        ["open"],
-        ["report"],
-        ["export"],
-        ["compare"],
-        ["modules"],
-        ["doctor"],
-    ]
-    + [["datasets", name] for name in ("list", "check", "import", "export")],
-    ids=" ".join,
-)
+def commands(group, *path):
+    """The words of every command, its groups before it."""
+    yield path
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, *path, name)
+
+
+@pytest.mark.parametrize("command", list(commands(typer.main.get_command(cli.app))), ids=" ".join)
 def test_every_command_explains_itself(rag_lab, command):
     status, out, _ = rag_lab(*command, "--help")
     assert status == 0
     assert "Usage:" in out
-    listed = out.partition("Begin with:" if not command else "Commands:")[2]
-    assert "..." not in listed.replace("COMMAND [ARGS]...", "")
-    assert command or max(map(len, out.splitlines())) <= 80
+    if not command:
+        assert "..." not in out.partition("Begin with:")[2].replace("COMMAND [ARGS]...", "")
+        assert max(map(len, out.splitlines())) <= 80
 
 
 def test_help_lists_every_command_once_in_the_group_where_people_look(rag_lab):
@@ -137,40 +110,32 @@ def test_all_problems_of_an_experiment_are_told_and_nothing_is_written(rag_lab, 
     assert not (tmp_path / "results").exists()
 
 
-def test_a_dry_run_shows_the_plan_and_runs_nothing(rag_lab, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_dataset(tmp_path)
-    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
+def test_a_dry_run_shows_the_plan_and_runs_nothing(rag_lab, experiment, tmp_path):
     status, out, _ = rag_lab("sweep", "e.yaml", "--dry-run")
     assert status == 0
-    assert "final_k-3" in out
+    assert "final_k-3" in out and "What it can show is not known" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.yaml", "small"]
 
 
-def test_a_dry_run_shows_the_variants_of_a_design_of_ones_own(rag_lab, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_dataset(tmp_path)
+def test_a_dry_run_shows_the_variants_of_a_design_of_ones_own(rag_lab, experiment, tmp_path):
     (tmp_path / "mine.py").write_text(
         "def ends(base, factors):\n    return [{k: v[i] for k, v in factors.items()} for i in (0, -1)]\n"
     )
-    experiment = "name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3, 8]}\ndesign: mine:%s\n"
-    (tmp_path / "e.yaml").write_text(experiment % "ends")
+    text = "name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3, 8]}\ndesign: mine:%s\n"
+    experiment.write_text(text % "ends")
     status, out, _ = rag_lab("sweep", "e.yaml", "--dry-run")
     assert status == 0
     assert "2 variants (mine:ends):" in out and "final_k-8" in out and "final_k-3" not in out
-    (tmp_path / "e.yaml").write_text(experiment % "end")
+    experiment.write_text(text % "end")
     status, _, err = rag_lab("sweep", "e.yaml", "--dry-run")
     assert status == 2
     assert err.startswith("rag-lab: e.yaml: design: The design 'mine:end' is not there") and "Traceback" not in err
 
 
-def test_what_cannot_be_measured_is_said_before_a_sweep_starts(rag_lab, tmp_path, monkeypatch):
+def test_what_cannot_be_measured_is_said_before_a_sweep_starts(rag_lab, experiment, monkeypatch):
     def stop(*_):
         raise RagLabError("Stopped before anything ran.")
 
-    monkeypatch.chdir(tmp_path)
-    write_dataset(tmp_path)
-    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\n")
     monkeypatch.setattr("rag_lab.experiment.run.sweep.run_plan", stop)
     status, _, err = rag_lab("sweep", "e.yaml")
     assert status == 2
@@ -255,14 +220,7 @@ def test_settings_are_read_as_yaml_reads_them():
     assert str(error.value).count("key=value") == 3
 
 
-def _experiment(folder):
-    write_dataset(folder)
-    (folder / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
-
-
-def test_a_variant_that_failed_is_status_1_and_the_others_are_reported(rag_lab, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    _experiment(tmp_path)
+def test_a_variant_that_failed_is_status_1_and_the_others_are_reported(rag_lab, experiment, tmp_path, monkeypatch):
 
     def run_plan(checked, out, options):
         run = checked.run_folder(tmp_path / "run")
@@ -279,12 +237,10 @@ def test_a_variant_that_failed_is_status_1_and_the_others_are_reported(rag_lab, 
     assert f"rag-lab compare {tmp_path / 'run'}" in err.partition("Next:")[2]
 
 
-def test_a_sweep_that_is_stopped_is_status_130_and_says_what_goes_on(rag_lab, tmp_path, monkeypatch):
+def test_a_sweep_that_is_stopped_is_status_130_and_says_what_goes_on(rag_lab, experiment, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.chdir(tmp_path)
-    _experiment(tmp_path)
     monkeypatch.setattr("rag_lab.experiment.run.sweep.run_plan", stop)
     status, _, err = rag_lab("sweep", "e.yaml", "--jobs", "2")
     assert status == 130
@@ -314,10 +270,7 @@ def test_a_margin_may_be_given_when_a_run_is_over_and_is_not_recorded(rag_lab, t
     assert status == 2 and "A margin is of one run" in err
 
 
-def test_a_plan_without_a_run_says_what_to_do_and_a_pilot_can_be_looked_at_first(rag_lab, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_dataset(tmp_path)
-    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
+def test_a_plan_without_a_run_says_what_to_do_and_a_pilot_can_be_looked_at_first(rag_lab, experiment, tmp_path):
     status, out, _ = rag_lab("plan", "e.yaml")
     assert status == 0 and "`rag-lab plan e.yaml --pilot 40` asks them" in " ".join(out.split())
     status, out, _ = rag_lab("plan", "e.yaml", "--pilot", "40", "--dry-run")
@@ -329,10 +282,3 @@ def test_a_plan_without_a_run_says_what_to_do_and_a_pilot_can_be_looked_at_first
     )
     status, _, err = rag_lab("plan", "e.yaml", "--from", "nowhere")
     assert status == 2 and err.startswith("rag-lab: nowhere is no run folder")
-
-
-def test_a_dry_run_ends_with_what_it_can_show(rag_lab, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_dataset(tmp_path)
-    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
-    assert "What it can show is not known" in rag_lab("sweep", "e.yaml", "--dry-run")[1]

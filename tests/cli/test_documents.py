@@ -1,12 +1,11 @@
 """Documents are indexed and profiled."""
 
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab import cli
 from rag_lab.models import shared
 
 
@@ -22,15 +21,12 @@ class Lengths:
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(monkeypatch, rag_lab):
     monkeypatch.setattr(shared, "embedder", lambda spec: Lengths())
 
     def index(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rag-lab", "index", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out.splitlines(), err
+        status, out, err = rag_lab("index", *arguments)
+        return status, out.splitlines(), err
 
     return index
 
@@ -99,16 +95,8 @@ def test_a_folder_with_nothing_to_read_is_one_sentence(run, tmp_path):
 
 
 @pytest.fixture
-def profile(monkeypatch, capsys):
-    """Run the command; return status, stdout and stderr."""
-
-    def profile(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rag-lab", "profile", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return profile
+def profile(rag_lab):
+    return partial(rag_lab, "profile")
 
 
 def test_what_to_type_next_fits_documents_and_a_data_set(profile, tmp_path):

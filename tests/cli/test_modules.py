@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab import cli
 from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.cli import modules
 from rag_lab.cli.module_kinds import MODULE_KINDS, ModuleKind
@@ -163,9 +162,6 @@ def test_the_metrics_in_detail_are_those_that_can_be_named(told):
     assert "metrics: [retrieval.ndcg@10, my_metric:MyMetric]" in out
 
 
-def test_a_kind_that_there_is_not_is_one_sentence(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["rag-lab", "modules", "rerankr"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 2
-    assert "did you mean 'reranker'?" in capsys.readouterr().err
+def test_a_kind_that_there_is_not_is_one_sentence(rag_lab):
+    status, _, err = rag_lab("modules", "rerankr")
+    assert status == 2 and "did you mean 'reranker'?" in err

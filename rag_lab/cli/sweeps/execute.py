@@ -5,16 +5,12 @@ Loads the whole of `experiment`, so commands import it when they run.
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run
+from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run, stopped_in_order
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.experiment.forecast import describe
 from rag_lab.experiment.forecast.cost_estimate import estimate, minutes_ahead
@@ -78,7 +74,7 @@ def run_with_status(
         typer.echo(notice, err=True)
     confirm_long(checked, yes)
     try:
-        with _stopped_in_order():
+        with stopped_in_order():
             run = sweep.run_plan(checked, out, options)
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. Start it again and it goes on where it was: {command_line()}", err=True)
@@ -102,20 +98,3 @@ def run_with_status(
             typer.echo(f"Report: {run.path / name}")
     next_steps_of_run(run.path)
     return run
-
-
-@contextmanager
-def _stopped_in_order() -> Iterator[None]:
-    """Let a request to end, or the end of the terminal, stop the block as Ctrl-C does; nohup's wish is kept."""
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    ends = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
-    try:
-        for one in ends:
-            signal.signal(one, stop)
-        yield
-    finally:
-        for one in ends:
-            signal.signal(one, signal.SIG_DFL)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from rag_lab.cli import completion
+from rag_lab.cli.shell import stopped_in_order
 
 
 def worker(
@@ -58,9 +57,8 @@ def worker(
     name = known_name(Path(run)) or run
     options = WorkerOptions(dataset, beside, idle_minutes * 60)
     more = ["--dataset", dataset, "--beside", beside, "--idle-minutes", str(idle_minutes)]
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with model_host() as shared:
+        with stopped_in_order(), model_host() as shared:  # a scheduler that wants its machine back sends SIGTERM
             os.environ.update(shared if host_folder() is None else {})
             with _others(worker_command(name, *more), jobs - 1):
                 n_done = take_variants(name, options, typer.echo)
@@ -82,8 +80,3 @@ def _others(command: list[str], n: int) -> Iterator[None]:
         for one in started:
             one.terminate()
         raise
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End as on Ctrl-C: a scheduler that wants its machine back sends SIGTERM."""
-    raise KeyboardInterrupt

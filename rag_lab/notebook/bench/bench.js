@@ -155,7 +155,7 @@ function render({ model, el }) {
       element("div", { className: "row" }, element("span", { textContent: "Load variant of run" }), runFolder, runs, variant)));
   const out = element("div", { className: "out" });
   // What the notebook's file keeps for readers without a kernel is not shown twice.
-  const hides = element("style", { textContent: `.rl-kept[data-bench="${model.get("kept")}"]{display:none}` });
+  const hides = element("style", { textContent: `.rl-kept[data-kept="${model.get("kept")}"]{display:none}` });
   const root = element("div", { className: "rl bench" }, hides, pipeline, rest, bars, out);
   root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys would add cells while one types
   el.append(root);

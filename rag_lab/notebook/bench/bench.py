@@ -1,8 +1,6 @@
 """`Bench`, and how it stands in a browser: what it is goes out as traits, what its user does comes in as messages.
 
-The browser holds no state: each message calls a method of the bench, and what that changed goes out again. Beside the
-widget stands its last result as plain HTML, which the notebook's file keeps: it is what is seen where no kernel is, and
-hidden where the widget is alive.
+The browser holds no state: each message calls a method of the bench, and what that changed goes out again.
 """
 
 from __future__ import annotations
@@ -15,19 +13,21 @@ from threading import RLock, Timer, current_thread
 from typing import Any
 from uuid import uuid4
 
-import anywidget
 import traitlets
 import yaml
-from IPython.display import HTML, DisplayHandle, display
 from markupsafe import Markup, escape
 
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.models.card.small_model import small_model_note
 from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
 from rag_lab.notebook.bench.toggles import BOXES, box_of_stage, fields, fields_of, is_off
+from rag_lab.notebook.clicked_page import KeptWidget
 from rag_lab.redaction import shown as safe
 from rag_lab.report.page.templates import asset, render
 from rag_lab.runs.run_folder import RunFolder
+
+_FOLDER = Path(__file__).parent
+_STYLE = asset("card.css") + asset("bench.css")
 
 
 def result_html(bench: BenchWork, *, styled: bool) -> str:
@@ -43,42 +43,43 @@ def result_html(bench: BenchWork, *, styled: bool) -> str:
         toy=next((note for model in models if (note := small_model_note(model, "an answer here"))), ""),
         compared=Markup(compared.html) if compared else "",  # noqa: S704 - a page of ours, which escapes
         compared_title=compared.title if compared else "",
-        style=style() if styled else "",
+        style=_STYLE if styled else "",
     )
 
 
-def style() -> Markup:
-    """Return the rules of what is shown."""
-    return asset("card.css") + asset("bench.css")
-
-
-_FOLDER = Path(__file__).parent
 _MOST_OFFERED = 500  # questions in the list; others are found by id or text
 _LONG_MINUTES = 2
 _LIVE_EVERY_S = 0.25  # so often a result that is being made is drawn
 
 
-class BenchWidget(anywidget.AnyWidget):
+class BenchWidget(KeptWidget):
     """One view of a bench; every trait is written here and read in the browser."""
 
     _esm = _FOLDER / "bench.js"
-    _css = f"{style()}{(_FOLDER / 'bench.css').read_text(encoding='utf-8')}"
+    _css = f"{_STYLE}{(_FOLDER / 'bench.css').read_text(encoding='utf-8')}"
     drawing: traitlets.List[Any] = traitlets.List().tag(sync=True)
     questions: traitlets.List[Any] = traitlets.List().tag(sync=True)
     state = traitlets.Dict().tag(sync=True)
-    html = traitlets.Unicode().tag(sync=True)
     runs: traitlets.List[Any] = traitlets.List().tag(sync=True)
     variants: traitlets.List[Any] = traitlets.List().tag(sync=True)
     heard = traitlets.Int().tag(sync=True)
-    kept = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, bench: BenchWork) -> None:
         runs = sorted(safe(str(plan.parent)) for plan in Path("results").glob("*/plan.json"))
-        super().__init__(drawing=[_drawn(box) for box in BOXES], kept=uuid4().hex, runs=runs)
+        drawing = [
+            {
+                "name": box.name,
+                "title": box.title,
+                "mains": list(box.mains),
+                "stage": box.is_stage,
+                "fields": [asdict(field) for field in fields_of(box)],
+            }
+            for box in BOXES
+        ]
+        super().__init__(drawing=drawing, kept=uuid4().hex, runs=runs)
         self.questions = [[safe(one.question_id), safe(one.text)] for one in bench.questions[:_MOST_OFFERED]]
         self._bench, self._drawn_at, self._in_file = bench, 0.0, ""
         self._warned: Any = None  # what was said to take long
-        self._handle: DisplayHandle | None = None
         self._timer: Timer | None = None
         self._lock = RLock()  # what runs tells from its own thread
         self.on_msg(lambda _, content, __: self.do(content))
@@ -105,7 +106,7 @@ class BenchWidget(anywidget.AnyWidget):
                 case "pin":
                     bench.pin(str(value))
                 case "try":
-                    self._try_on(_count(value), str(message.get("metrics", "")))
+                    self._try_on(value, str(message.get("metrics", "")))
                 case "variants":
                     self.variants = [[one.variant_id, safe(one.label)] for one in RunFolder.open(str(value)).variants]
                 case "load":
@@ -116,8 +117,10 @@ class BenchWidget(anywidget.AnyWidget):
             bench.say(str(error), is_bad=True)
         self.heard += 1  # so that a control is set back also where nothing has changed
 
-    def _try_on(self, n: int, metrics: str) -> None:
+    def _try_on(self, n: Any, metrics: str) -> None:
         """Compare; where that takes over two minutes, only when it is asked for once more."""
+        if not isinstance(n, int) or isinstance(n, bool) or n < 2:
+            raise ConfigError(f"A comparison takes 2 questions or more, got {escape(str(n))!s:.40}.")
         bench, names = self._bench, [name.strip() for name in metrics.split(",") if name.strip()]
         wanted = (n, tuple(names), bench.toggles.side_by_side)
         minutes = bench.seconds_to_try * min(n, len(bench.questions)) / 60
@@ -134,45 +137,29 @@ class BenchWidget(anywidget.AnyWidget):
             now = time.monotonic()
             self.state = _state(self._bench)
             if self._bench.is_running and now - self._drawn_at < _LIVE_EVERY_S:
-                self._later()
+                if self._timer is None or not self._timer.is_alive() or self._timer is current_thread():
+                    self._timer = Timer(_LIVE_EVERY_S, self.refresh)  # draws what a long step would leave undrawn
+                    self._timer.daemon = True
+                    self._timer.start()
                 return
             self.html, self._drawn_at = result_html(self._bench, styled=False), now
             if self._handle and not self._bench.is_running and self.html != self._in_file:
-                self._in_file = self.html
-                self._handle.update(self._kept_html())
+                self._handle.update(self.still())
 
-    def _later(self) -> None:
-        """Draw what a long step would leave undrawn."""
-        if self._timer is None or not self._timer.is_alive() or self._timer is current_thread():
-            self._timer = Timer(_LIVE_EVERY_S, self.refresh)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def show(self) -> None:
-        """Display the widget, and below it what a reader without a kernel sees."""
-        display(self)
-        self._in_file, self._handle = self.html, DisplayHandle(self.kept)
-        self._handle.display(self._kept_html())
-
-    def _kept_html(self) -> HTML:
-        return HTML(f'<div class="rl-kept" data-bench="{self.kept}">{result_html(self._bench, styled=True)}</div>')
-
-
-def _drawn(box: Any) -> dict[str, Any]:
-    return {
-        "name": box.name,
-        "title": box.title,
-        "mains": list(box.mains),
-        "stage": box.is_stage,
-        "fields": [asdict(field) for field in fields_of(box)],
-    }
+    def page(self) -> str:
+        """Return the last result with its rules."""
+        self._in_file = self.html
+        return result_html(self._bench, styled=True)
 
 
 def _state(bench: BenchWork) -> dict[str, Any]:
-    values, job = bench.config.flat(), bench.job
-    result = bench.result
+    values, job, result = bench.config.flat(), bench.job, bench.result
+    sent = dict(values)
+    for key, value in values.items():
+        if fields()[key].kind == "yaml":
+            sent[key] = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True).strip() if value else ""
     return {
-        "values": {key: _sent(key, value) for key, value in values.items()},
+        "values": sent,
         "changed": sorted(bench.toggles.changes),
         "off": [box.name for box in BOXES if is_off(box, values)],
         "done": _done(bench),
@@ -193,12 +180,6 @@ def _state(bench: BenchWork) -> dict[str, Any]:
     }
 
 
-def _sent(key: str, value: Any) -> Any:
-    if fields()[key].kind == "yaml":
-        return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True).strip() if value else ""
-    return value
-
-
 def _done(bench: BenchWork) -> dict[str, Any]:
     """Return for each box that the newest setting has passed: seconds, and what was not as planned."""
     done: dict[str, Any] = {}
@@ -209,12 +190,6 @@ def _done(bench: BenchWork) -> dict[str, Any]:
             before["remembered"] |= record.remembered
             before["bad"] = before["bad"] or (record.status if record.status != "ok" else "")
     return done
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 2:
-        raise ConfigError(f"A comparison takes 2 questions or more, got {escape(str(value))!s:.40}.")
-    return value
 
 
 class Bench(BenchWork):
@@ -240,6 +215,4 @@ class Bench(BenchWork):
     """
 
     def _ipython_display_(self) -> None:
-        from rag_lab.notebook.bench.bench import BenchWidget
-
         BenchWidget(self).show()

@@ -5,28 +5,43 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_lab._kit.wording import letters
-from rag_lab.config import PipelineConfig, config_of
+import yaml
+
+from rag_lab._kit.wording import counted, letters
+from rag_lab.config import PipelineConfig, config_of, nested
 from rag_lab.data.dataset import list_datasets
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.registry import default_metrics
+from rag_lab.evaluation.registry import default_metrics, problems
 from rag_lab.experiment.model_checks import model_problem, models_used
+from rag_lab.experiment.run.compare_pipelines import compare
 from rag_lab.notebook.bench.answers import Answers, Job
-from rag_lab.notebook.bench.experiment_file import add_variants, as_python, as_yaml
-from rag_lab.notebook.bench.quick_comparison import seconds_a_question
+from rag_lab.notebook.bench.experiment_file import add_variants
 from rag_lab.notebook.bench.side_by_side import SideBySide
 from rag_lab.notebook.bench.toggles import Toggles
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
-
-if TYPE_CHECKING:
-    from rag_lab.notebook.bench.quick_comparison import QuickComparison
+from rag_lab.report.shown_comparison import ShownComparison
 
 EXPERIMENT = "experiments/bench.yaml"
 _BENCHES: dict[str, BenchWork] = {}  # the last of each name in this kernel
+
+
+@dataclass(frozen=True)
+class QuickComparison:
+    """What `rag_lab.compare` found, under a title that says what the letters stood for then."""
+
+    title: str
+    comparison: ShownComparison
+
+    @cached_property
+    def html(self) -> str:
+        """The comparison as it shows itself."""
+        return self.comparison._repr_html_()
 
 
 class BenchWork:
@@ -96,10 +111,9 @@ class BenchWork:
         before = models_used(self.config)
         self.toggles.set({key: value} if isinstance(key, str) else key)
         new = [(role, name) for role, name in models_used(self.config).items() if before.get(role) != name]
-        problems = [
-            model_problem(role, name) for role, name in new if f"{role}_model" not in self._answers.pipeline.overrides
-        ]
-        self.say(" ".join(filter(None, problems)), is_bad=any(problems))
+        replaced = self._answers.pipeline.overrides
+        faults = [model_problem(role, name) for role, name in new if f"{role}_model" not in replaced]
+        self.say(" ".join(filter(None, faults)), is_bad=any(faults))
 
     def reset(self) -> None:
         """Let all toggles stand where the bench started."""
@@ -124,13 +138,13 @@ class BenchWork:
         Args:
             wait: for the end; else return at once, and `is_running` tells.
         """
-        self._refuse_while_running()
-        asked = self._question()
-        settings = self.toggles.side_by_side
+        text, settings = self.question.strip(), self.toggles.side_by_side
+        if not text:
+            raise ConfigError("The question is empty: choose one of the data set's, or type your own.")
+        asked = self._known(text) or Question("asked", text)
 
         def work(job: Job) -> None:
-            self._answers.begin(asked, settings)
-            self._answers.run(job, self.changed)
+            self._answers.run(asked, settings, job, self.changed)
             self.toggles.ran(settings[-1])
 
         self._begin(work, wait)
@@ -143,11 +157,11 @@ class BenchWork:
 
     def pin(self, letter: str) -> None:
         """Keep a column beside all that is run later; let it go where it is pinned."""
-        columns = {column.letter: column.config for column in self.result.columns} if self.result else {}
+        if not self.result:
+            raise ConfigError("There is no column yet: run first.")
+        columns = {column.letter: column.config for column in self.result.columns}
         if letter not in columns:
-            raise ConfigError(
-                unknown_name("column", letter, columns) if columns else "There is no column yet: run first."
-            )
+            raise ConfigError(unknown_name("column", letter, columns))
         self.toggles.pin(columns[letter])
         self.changed()
 
@@ -160,51 +174,65 @@ class BenchWork:
             metrics: what is measured, the one that decides first; those of the bench where none is given.
             wait: for the end; else return at once, and `is_running` tells.
         """
-        self._refuse_while_running()
-        from rag_lab.notebook.bench.quick_comparison import refuse_what_cannot_be_compared
-
         settings, metrics = self.toggles.side_by_side, tuple(metrics) or self.metrics
-        refuse_what_cannot_be_compared(len(settings), metrics)
-        self._begin(lambda job: self._compare(job, settings, n, metrics), wait)
+        if len(settings) < 2:
+            raise ConfigError("There is one setting only: change a toggle, and it is compared with what it was.")
+        if faults := problems(metrics, False):
+            raise ConfigError(" ".join(faults))
+
+        def work(job: Job) -> None:
+            def progress(step: str, share: float) -> None:
+                job.step(step, share)
+                self.changed()
+
+            pipelines = {letters(n): self._answers.of(setting) for n, setting in enumerate(settings)}
+            found = compare(pipelines, metrics, questions=n, progress=progress)
+            labels = [f"{letters(n)} {self.toggles.label(setting)}" for n, setting in enumerate(settings)]
+            self.compared = QuickComparison(
+                f"On {counted(len(found.questions), 'question')}: {', '.join(labels)}", found
+            )
+
+        self._begin(work, wait)
 
     @property
     def seconds_to_try(self) -> float:
         """About how many seconds `try_on` takes for each question by the bench's metrics; 0 for one setting."""
         settings = self.toggles.side_by_side
-        return seconds_a_question(settings, self._answers.records, self.metrics) if len(settings) > 1 else 0.0
+        return self._answers.seconds_a_question(settings, self.metrics) if len(settings) > 1 else 0.0
 
     def add_to_experiment(self, path: Path | str = EXPERIMENT) -> list[str]:
         """Write the settings side by side into an experiment file as variants; return the names of those added."""
-        if places := list(self._answers.pipeline.overrides):
+        if slots := list(self._answers.pipeline.overrides):
             raise ConfigError(
-                f"An experiment names its modules, and {', '.join(places)} is an object of this kernel: put its class "
+                f"An experiment names its modules, and {', '.join(slots)} is an object of this kernel: put its class "
                 "into a file beside the experiment and set it as module:Class."
             )
         if self._documents is None:
             raise ConfigError("These documents live in this kernel alone; an experiment needs a data set or a folder.")
         question = "Which of the settings that were tried on the bench serves best?"
         file = Path(path).expanduser().resolve()  # a terminal is seldom in the folder of the notebook
-        added = add_variants(file, self.toggles.side_by_side, self._named_from(file.parent), self.metrics, question)
+        name = str(self._documents)
+        found = dict(list_datasets()).get(name.rpartition("/")[0] if name.endswith(".jsonl") else name)
+        if found is None or not found.is_absolute():  # a name that is not known everywhere
+            name = os.path.relpath(self._answers.pipeline.dataset.location.resolve(), file.parent)
+        added = add_variants(file, self.toggles.side_by_side, name, self.metrics, question)
         result = f"Added to {file}: {', '.join(added)}." if added else f"{file} holds these settings already."
         self.say(f"{result} Look before you leap: rag-lab sweep {shlex.quote(str(file))} --dry-run")
         return added
 
-    def _named_from(self, folder: Path) -> str:
-        """Return what an experiment in this folder calls the documents: a name that is known everywhere, or a path."""
-        name = str(self._documents)
-        found = dict(list_datasets()).get(name.rpartition("/")[0] if name.endswith(".jsonl") else name)
-        if found is not None and found.is_absolute():
-            return name
-        return os.path.relpath(self._answers.pipeline.dataset.location.resolve(), folder)
-
     def as_yaml(self) -> str:
         """Return the toggles as a YAML file that `PipelineConfig.load` reads: what differs from the defaults."""
-        return as_yaml(self.config)
+        written = yaml.safe_dump(nested(self.config.differing()), sort_keys=False, allow_unicode=True)
+        return f"# what differs from the defaults\n{written}"
 
     def as_python(self) -> str:
         """Return the toggles as a line of Python."""
         documents = "documents" if self._documents is None else repr(str(self._documents))
-        return as_python(self.config, self._default, documents, tuple(self._answers.pipeline.overrides))
+        changes = self.config.differing(self._default)  # of what `rl.Pipeline` of these documents has by itself
+        lines = "".join(f"    {key!r}: {value!r},\n" for key, value in changes.items())
+        slots = ", ".join(f"{slot}=..." for slot in self._answers.pipeline.overrides)  # objects, which no text can hold
+        replaced = f".replace({slots})" if slots else ""
+        return f"rl.Pipeline({documents})" + (f".set({{\n{lines}}})" if lines else "") + replaced
 
     def say(self, sentence: str, *, is_bad: bool = False) -> None:
         """Show a sentence below the toggles, in place of the last one."""
@@ -229,21 +257,13 @@ class BenchWork:
             self._answers.watched(others.set(mine.config.flat()).watched(self._embedded))
         return self.toggles.go_on(last.toggles)
 
-    def _question(self) -> Question:
-        text = self.question.strip()
-        if not text:
-            raise ConfigError("The question is empty: choose one of the data set's, or type your own.")
-        return self._known(text) or Question("asked", text)
-
     def _known(self, text: str) -> Question | None:
         """Return the question of the data set that has this text or id."""
         return next((one for one in self.questions if text.strip() in (one.question_id, one.text.strip())), None)
 
-    def _refuse_while_running(self) -> None:
+    def _begin(self, work: Callable[[Job], None], wait: bool) -> None:
         if self.is_running:
             raise ConfigError("Something runs already: wait for its end, or stop it.")
-
-    def _begin(self, work: Callable[[Job], None], wait: bool) -> None:
         self.job = Job(work, self._ended)
         self.say("")
         self.job.start()
@@ -258,17 +278,6 @@ class BenchWork:
         elif job.error:
             self.say(str(job.error), is_bad=True)
         self.changed()
-
-    def _compare(self, job: Job, settings: Sequence[PipelineConfig], n: int, metrics: Sequence[str]) -> None:
-        from rag_lab.notebook.bench.quick_comparison import quick_comparison
-
-        def tell(step: str, share: float) -> None:
-            job.step(step, share)
-            self.changed()
-
-        pipelines = {letters(n): self._answers.of(setting) for n, setting in enumerate(settings)}
-        labels = [self.toggles.label(setting) for setting in settings]
-        self.compared = quick_comparison(pipelines, labels, n, metrics, tell)
 
     def _embedded(self, done: int, total: int) -> None:
         """Tell how far the documents are embedded; what is done is kept where this ends it."""

@@ -1,4 +1,4 @@
-"""Settings of the bench as text to paste, and as variants of an experiment file, which `rag-lab sweep` runs.
+"""Settings of the bench as variants of an experiment file, which `rag-lab sweep` runs.
 
 A file that is there is extended, its comments and order kept: lines are added to its `variants`, and what comes of it
 is read before it takes the place of the old one.
@@ -7,7 +7,7 @@ is read before it takes the place of the old one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +19,6 @@ from rag_lab.config import PipelineConfig, nested
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import read_experiment
 from rag_lab.experiment.designs.factors import ExperimentError, variant_id
-
-
-def as_yaml(config: PipelineConfig) -> str:
-    """Return a YAML file that `PipelineConfig.load` reads back: what differs from the defaults."""
-    written = yaml.safe_dump(nested(config.differing()), sort_keys=False, allow_unicode=True)
-    return f"# what differs from the defaults\n{written}"
-
-
-def as_python(config: PipelineConfig, start: PipelineConfig, documents: str, places: Collection[str] = ()) -> str:
-    """Return the pipeline as a line of Python.
-
-    Args:
-        config: the setting.
-        start: what `rl.Pipeline` of these documents has where nothing is set.
-        documents: how the documents are written in Python.
-        places: of the pipeline that hold objects, which no text can hold.
-    """
-    changes = config.differing(start)
-    lines = "".join(f"    {key!r}: {value!r},\n" for key, value in changes.items())
-    replaced = f".replace({', '.join(f'{place}=...' for place in places)})" if places else ""
-    return f"rl.Pipeline({documents})" + (f".set({{\n{lines}}})" if lines else "") + replaced
-
 
 BASELINE = "start"
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")

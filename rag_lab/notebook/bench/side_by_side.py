@@ -6,7 +6,7 @@ The first column is what the others are compared with.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -41,16 +41,12 @@ def compared(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, .
 
 
 def _pieces(words: list[str], marked: list[bool]) -> tuple[Piece, ...]:
-    groups = groupby(zip(words, marked, strict=True), key=lambda pair: pair[1])
-    return tuple(
-        piece for is_marked, group in groups for piece in _piece("".join(word for word, _ in group), is_marked)
-    )
-
-
-def _piece(text: str, is_marked: bool) -> list[Piece]:
-    """Return a piece, its last white space unmarked."""
-    end = len(text.rstrip()) if is_marked else len(text)
-    return [Piece(part, part_is) for part, part_is in ((text[:end], is_marked), (text[end:], False)) if part]
+    pieces = []
+    for is_marked, group in groupby(zip(words, marked, strict=True), key=lambda pair: pair[1]):
+        text = "".join(word for word, _ in group)
+        end = len(text.rstrip()) if is_marked else len(text)  # the last white space is never marked
+        pieces += [Piece(part, part_is) for part, part_is in ((text[:end], is_marked), (text[end:], False)) if part]
+    return tuple(pieces)
 
 
 @dataclass(frozen=True)
@@ -137,14 +133,11 @@ class SideBySide:
     columns: tuple[Column, ...]
 
     @property
-    def is_compared(self) -> bool:
-        """Whether there is more than one column."""
-        return len(self.columns) > 1
-
-    @property
     def differences(self) -> dict[str, tuple[Any, ...]]:
         """The keys in which the settings differ, with the value of each column."""
-        return differing([column.config.flat() for column in self.columns])
+        values = [column.config.flat() for column in self.columns]
+        rows = {key: tuple(one[key] for one in values) for key in values[0]}
+        return {key: row for key, row in rows.items() if any(value != row[0] for value in row)}
 
     @property
     def question(self) -> Question:
@@ -204,12 +197,6 @@ class SideBySide:
         return [sentence for column in self.columns[1:] for sentence in _moved(self.columns[0], column)]
 
 
-def differing(values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """Return the keys whose values are not the same in all mappings, with them."""
-    rows = {key: tuple(one[key] for one in values) for key in values[0]} if values else {}
-    return {key: row for key, row in rows.items() if any(value != row[0] for value in row)}
-
-
 def _ranked_and_evidence(column: Column) -> list[Hit]:
     """Return what is ranked, and the evidence that was a candidate and is not."""
     if column.trace is None:
@@ -236,29 +223,26 @@ def _place(hit: Hit, column: Column, first: Column | None) -> Place:
 
 
 def _moved(first: Column, column: Column) -> list[str]:
+    """Return where the evidence went, what is read that was not, and whether the answer is the same."""
     if first.trace is None or column.trace is None or column.unfinished or first.unfinished:
         return []
-    same = f"{column.letter} answers word for word as {first.letter}." if first.answer == column.answer != "" else ""
-    return [text for text in (_evidence(first, column), _passages(first, column), same) if text]
-
-
-def _evidence(first: Column, column: Column) -> str:
-    if not column.trace or not column.trace.question.evidence:
-        return ""
     now, before = column.evidence_at, first.evidence_at
-    if now == before:
+    sentences = []
+    if column.trace.question.evidence and now == before:
         state = f"stands at rank {now}" if now else "is not ranked"
-        return f"The evidence {state} in both {first.letter} and {column.letter}."
-    where = {one.letter: f"at rank {one.evidence_at}" if one.evidence_at else "nowhere" for one in (first, column)}
-    verb = "rises" if before is None or (now is not None and now < before) else "falls"
-    return f"The evidence {verb}: {column.letter} has it {where[column.letter]}, {first.letter} {where[first.letter]}."
-
-
-def _passages(first: Column, column: Column) -> str:
-    if not column.read or not first.read:
-        return ""
-    new = len(column.read - first.read)
-    if new:
-        return f"{new} of the {len(column.read)} passages that {column.letter} reads are not read by {first.letter}."
-    same = "the same" if len(first.read) == len(column.read) else f"{len(column.read)} of the"
-    return f"{column.letter} reads {same} {counted(len(first.read), 'passage')} that {first.letter} reads."
+        sentences.append(f"The evidence {state} in both {first.letter} and {column.letter}.")
+    elif column.trace.question.evidence:
+        here, there = (f"at rank {rank}" if rank else "nowhere" for rank in (now, before))
+        verb = "rises" if before is None or (now is not None and now < before) else "falls"
+        sentences.append(f"The evidence {verb}: {column.letter} has it {here}, {first.letter} {there}.")
+    if column.read and first.read:
+        n, new = len(column.read), len(column.read - first.read)
+        some = "the same" if len(first.read) == n else f"{n} of the"
+        sentences.append(
+            f"{new} of the {n} passages that {column.letter} reads are not read by {first.letter}."
+            if new
+            else f"{column.letter} reads {some} {counted(len(first.read), 'passage')} that {first.letter} reads."
+        )
+    if first.answer == column.answer != "":
+        sentences.append(f"{column.letter} answers word for word as {first.letter}.")
+    return sentences

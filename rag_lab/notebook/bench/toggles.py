@@ -68,7 +68,7 @@ class Field:
 @cache
 def fields() -> Mapping[str, Field]:
     """Return every field of the configuration by its dotted key, in the order of the sections."""
-    return {key: _field(key, _info(key)) for key in dotted_keys()}
+    return {key: _field(key) for key in dotted_keys()}
 
 
 def fields_of(box: Box) -> list[Field]:
@@ -102,12 +102,6 @@ def read(field: Field, value: Any) -> Any:
     return value
 
 
-def problem_of_module(key: str, value: Any) -> str:
-    """Return why the module that `value` names cannot be used here, in one sentence, or ''."""
-    kinds = [rule for rule in _info(key).metadata if hasattr(rule, "problem")]
-    return str(kinds[0].problem(value)) if kinds and isinstance(value, str) else ""
-
-
 def _info(key: str) -> FieldInfo:
     model: Any = PipelineConfig
     *sections, name = key.split(".")
@@ -117,7 +111,8 @@ def _info(key: str) -> FieldInfo:
     return info
 
 
-def _field(key: str, info: FieldInfo) -> Field:
+def _field(key: str) -> Field:
+    info = _info(key)
     kind, choices = _kind(info)
     limits = {name: getattr(rule, name) for rule in info.metadata for name in ("ge", "le", "lt") if hasattr(rule, name)}
     section, _, name = key.rpartition(".")
@@ -176,7 +171,11 @@ class Toggles:
             raise ConfigError(f"{', '.join(changes)}: {error}") from None
         config = self.now.override(values_read)
         values = config.flat()
-        problems = [f"{key}: {problem}" for key in values_read if (problem := problem_of_module(key, values[key]))]
+        problems = []
+        for key in values_read:
+            kinds = [rule for rule in _info(key).metadata if hasattr(rule, "problem")]
+            if kinds and isinstance(values[key], str) and (problem := kinds[0].problem(values[key])):
+                problems.append(f"{key}: {problem}")
         if problems:
             raise ConfigError("; ".join(problems))
         self.now = config

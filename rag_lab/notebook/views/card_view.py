@@ -13,11 +13,15 @@ def card_view(card: ModelCard) -> Page:
     is_chat, context, cache = card.keeps_schema is not None, card.context_tokens, ""
     if card.cache is not None and context is not None:
         cache = card.cache.formula(context, card.batch)
+    window = [] if context is None else [f"{context:,} tokens"]
+    if card.trained_tokens is not None and card.trained_tokens != context:
+        window.append(f"made for {card.trained_tokens:,}")
+    too_long = context and card.trained_tokens and context > card.trained_tokens
     known = (
         ("Kind", card.kind),
         ("Parameters", "" if card.parameters is None else f"{card.parameters / 1e6:,.0f} million"),
         ("Weights", card.stored_as + ("" if card.bits is None else f", {card.bits:.1f} bits each on average")),
-        ("Context", _context(context, card.trained_tokens)),
+        ("Context", ", ".join(window) + ("; beyond that its replies are worth nothing" if too_long else "")),
         ("Licence", card.licence or ("" if card.disk_bytes is None else "its files name none")),
         ("On disk", "" if card.disk_bytes is None else f"{card.disk_bytes / 1e6:,.0f} MB"),
         ("Memory", _memory(card)),
@@ -30,14 +34,6 @@ def card_view(card: ModelCard) -> Page:
     facts, text = [(name, fact) for name, fact in known if fact], TextView()
     text.facts([("Model", card.model), *facts, *(("Note", note) for note in card.notes)])
     return Page("model_card.html", {"model": card.model, "facts": facts, "notes": card.notes}, text)
-
-
-def _context(tokens: int | None, trained: int | None) -> str:
-    parts = [] if tokens is None else [f"{tokens:,} tokens"]
-    if trained is not None and trained != tokens:
-        parts.append(f"made for {trained:,}")
-    too_long = tokens and trained and tokens > trained
-    return ", ".join(parts) + ("; beyond that its replies are worth nothing" if too_long else "")
 
 
 def _memory(card: ModelCard) -> str:

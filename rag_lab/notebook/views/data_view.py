@@ -16,7 +16,7 @@ from rag_lab.config import nested
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile
 from rag_lab.data.dataset import Dataset
-from rag_lab.notebook.views.view import Page, TextView, View
+from rag_lab.notebook.views.view import Page, TextView, View, quoted
 from rag_lab.records import Question
 from rag_lab.report.tables.table import Table
 from rag_lab.stores.analyzer import analyzer_for
@@ -38,8 +38,7 @@ def question_view(question: Question) -> Page:
     text.fact("Question", question.text)
     text.facts(facts)
     for evidence in question.evidence:
-        quote = f" “{evidence.quote}”" if evidence.quote else ""
-        text.fact("Evidence", place(evidence.source, evidence.page) + quote)
+        text.fact("Evidence", quoted(place(evidence.source, evidence.page), evidence.quote))
     return Page("question_asked.html", {"question": question, "facts": facts}, text)
 
 
@@ -51,6 +50,13 @@ def dataset_view(dataset: Dataset) -> View:
     questions, files = dataset.questions, list_files(dataset.corpus_dir).files
     kinds = _counted(path.suffix.lower() or "no suffix" for path in files.values())
     problems = dataset.problems
+    asked = [question for question in questions if question.answerable]
+    n, answers, evidence = len(asked), sum(bool(one.answers) for one in asked), sum(bool(one.evidence) for one in asked)
+    counts = "none: it can be indexed and asked, and needs labelled questions to be evaluated"
+    if questions:
+        others = len(questions) - n
+        counts = f"{len(questions):,}, of which {n:,} can be answered from the documents and {others:,} can not"
+    labels = f"of {counted(n, 'answerable question')}, {answers:,} have an answer and {evidence:,} have evidence"
     return View(
         title=f"Dataset {dataset.name}",
         facts=(
@@ -59,30 +65,14 @@ def dataset_view(dataset: Dataset) -> View:
             ("Documents", f"{counted(len(files), 'file')}: {kinds}" if files else "no file that is read"),
             ("Language", dataset.language),
             ("Licence", dataset.licence),
-            ("Questions", _counts(questions)),
+            ("Questions", counts),
             ("Classes", _counted(question.query_class or "none" for question in questions)),
             ("Tags", _counted(tag for question in questions for tag in question.tags)),
-            ("Labels", _labels(questions)),
+            ("Labels", labels if asked else ""),
             ("Problems", f"{counted(len(problems), 'problem')}; the first: {problems[0]}" if problems else ""),
         ),
         tables=(_table(questions),) if questions else (),
     )
-
-
-def _counts(questions: Sequence[Question]) -> str:
-    if not questions:
-        return "none: it can be indexed and asked, and needs labelled questions to be evaluated"
-    n = sum(question.answerable for question in questions)
-    return f"{len(questions):,}, of which {n:,} can be answered from the documents and {len(questions) - n:,} can not"
-
-
-def _labels(questions: Sequence[Question]) -> str:
-    """Return how many of the answerable questions have an answer, and evidence."""
-    asked = [question for question in questions if question.answerable]
-    if not asked:
-        return ""
-    answers, evidence = sum(bool(one.answers) for one in asked), sum(bool(one.evidence) for one in asked)
-    return f"of {counted(len(asked), 'answerable question')}, {answers:,} have an answer and {evidence:,} have evidence"
 
 
 def _counted(names: Iterable[str]) -> str:

@@ -17,14 +17,9 @@ from rag_lab.report.tables.table import Table
 from rag_lab.stages.steps import STEPS
 
 
-def came_from(config: PipelineConfig) -> str:
-    """Return what the configuration was made from."""
-    return config.origin.name or "the defaults"
-
-
 def config_view(config: PipelineConfig) -> View:
     """Return what differs from where a configuration came from; the whole stands folded."""
-    origin, changes = came_from(config), config.changes()
+    origin, changes = config.origin.name or "the defaults", config.changes()
     differs = f"differs in {len(changes)}" if changes else "nothing differs"
     rows = tuple((one.key, setting(one.value), setting(one.before)) for one in changes)
     table = Table("", ("key", "here", f"in {origin}"), rows, names=3)
@@ -69,16 +64,15 @@ def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...
 
 def _box(name: str, text: str, changes: tuple[str, ...], replaced: Mapping[str, str]) -> Box:
     """Return one box; an object in the place of the stage itself stands instead of what the configuration says."""
-    objects = {slot: what for slot, what in replaced.items() if box_of(_key_of(slot)) == name}
+    objects = {}
+    for slot, what in replaced.items():
+        key = (_MODULES | _OF_DOCUMENTS).get(slot) or f"models.{slot.removesuffix('_model')}"  # which it replaces
+        if box_of(key) == name:
+            objects[slot] = what
     whole = [what for slot, what in objects.items() if slot in _MODULES and slot != "fusion"]
     others = [f"{slot}: {what}" for slot, what in objects.items() if slot not in _MODULES or slot == "fusion"]
     shown = ", ".join(filter(None, [*(whole or [text]), *others]))
     return Box(name, shown, bool(text or whole), (*changes, *("replaced by an object" for _ in objects)))
-
-
-def _key_of(slot: str) -> str:
-    """Return the key that names what an object in this slot replaces."""
-    return (_MODULES | _OF_DOCUMENTS).get(slot) or f"models.{slot.removesuffix('_model')}"
 
 
 def box_of(key: str) -> str:
@@ -135,7 +129,7 @@ def pipeline_view(pipeline: Pipeline) -> View:
         title=f"Pipeline on {pipeline.corpus_name}",
         boxes=boxes(config, pipeline.replaced),
         facts=(
-            ("Made from", came_from(config)),
+            ("Made from", config.origin.name or "the defaults"),
             ("Changed", ", ".join(changed)),
             ("Replaced", ", ".join(replaced)),
         ),

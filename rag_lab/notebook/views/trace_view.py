@@ -10,7 +10,7 @@ from rag_lab.comparison.questions.passages import holds_evidence, opening, piece
 from rag_lab.comparison.questions.question_cards import place, refused_rewrite, thinking_of
 from rag_lab.comparison.tables.stage_tables import NOTICED_S
 from rag_lab.models.card.small_model import small_model_note
-from rag_lab.notebook.views.view import Page, TextView, one_line
+from rag_lab.notebook.views.view import Page, TextView, one_line, quoted
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.stages.retrieval.fusion import HYDE
 from rag_lab.stages.stage import OFF
@@ -53,7 +53,7 @@ class Ranking:
 
 def trace_view(trace: Trace) -> Page:
     """Return question, answer, rankings and stages; the text has the final ranking alone."""
-    lists, off = rankings(trace), switched_off(trace)
+    lists, off = rankings(trace), [stage_name(record.stage) for record in trace.stages if is_off(record)]
     values = {
         "trace": trace,
         "rankings": lists,
@@ -70,9 +70,14 @@ def trace_view(trace: Trace) -> Page:
     _add_answer(text, trace)
     text.fact("Reference", " / ".join(trace.question.answers))
     for evidence in trace.question.evidence:
-        quote = f" “{evidence.quote}”" if evidence.quote else ""
-        text.fact("Evidence", place(evidence.source, evidence.page) + quote)
-    _add_query(text, trace)
+        text.fact("Evidence", quoted(place(evidence.source, evidence.page), evidence.quote))
+    if trace.query_class:
+        labelled = f" (labelled {trace.question.query_class})" if trace.question.query_class else ""
+        text.fact("Class", trace.query_class + labelled)
+    text.fact("Searched", trace.search_query or "")
+    text.fact("Refused", refused_rewrite(trace) or "")
+    text.fact("Searched, too", " / ".join(trace.phrasings))
+    text.fact("HyDE text", "\n\n".join(trace.hypotheticals))
     for ranking in lists[:1]:
         title = f"{ranking.title}: {len(ranking.hits)}, by {ranking.scores[-1][1].short} (★ holds evidence)"
         text.block(title, _ranking_text(ranking, trace))
@@ -107,11 +112,6 @@ def is_off(record: StageRecord) -> bool:
     return record.status == "ok" and record.reason == OFF
 
 
-def switched_off(trace: Trace) -> list[str]:
-    """Return what the stages that were switched off are called."""
-    return [stage_name(record.stage) for record in trace.stages if is_off(record)]
-
-
 def toy_of(trace: Trace) -> str:
     """Return the note on a packaged model that wrote the answer, or ''."""
     return small_model_note(next((record.model for record in trace.stages if record.stage == "generate"), ""))
@@ -126,20 +126,9 @@ def _add_answer(view: TextView, trace: Trace) -> None:
     abstained = " (abstained)" if trace.answer.abstained else ""
     view.fact("Answer", trace.answer.text + abstained)
     for cited in trace.answer.citations:
-        quote = f" “{cited.quote}”" if cited.quote else ""
-        view.fact("", f"[{cited.number}] {place(cited.source, cited.page)}{quote}")
+        view.fact("", quoted(f"[{cited.number}] {place(cited.source, cited.page)}", cited.quote))
     view.fact("Not in context", ", ".join(trace.answer.rejected_citations))
     view.fact("Note", toy_of(trace))
-
-
-def _add_query(view: TextView, trace: Trace) -> None:
-    if trace.query_class:
-        labelled = f" (labelled {trace.question.query_class})" if trace.question.query_class else ""
-        view.fact("Class", trace.query_class + labelled)
-    view.fact("Searched", trace.search_query or "")
-    view.fact("Refused", refused_rewrite(trace) or "")
-    view.fact("Searched, too", " / ".join(trace.phrasings))
-    view.fact("HyDE text", "\n\n".join(trace.hypotheticals))
 
 
 def _ranking_text(ranking: Ranking, trace: Trace) -> str:

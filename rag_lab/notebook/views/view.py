@@ -50,6 +50,11 @@ class TextView:
         return shown("\n".join(self._lines))
 
 
+def quoted(place: str, quote: str | None) -> str:
+    """Write a place with the words that stand there, where they are known."""
+    return f"{place} “{quote}”" if quote else place
+
+
 def one_line(text: str) -> str:
     """Return `text` on one line as it is shown: a control character is longer when it can be seen."""
     return " ".join(shown(text).split())

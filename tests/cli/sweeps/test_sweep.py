@@ -1,13 +1,10 @@
 """`run`, `vary` and `sweep --set --only`: from a command line to a run folder."""
 
 import json
-import shlex
-import sys
 
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab import cli
 from rag_lab.cli.sweeps.sweep import parse_factors
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import ExperimentConfig
@@ -16,19 +13,11 @@ QUICK = ["--set", "query.rewrite=none", "--set", "query.hyde=none", "--set", "re
 
 
 @pytest.fixture
-def rag_lab(monkeypatch, capsys, tmp_path):
-    """Run the command line in a folder with a small data set; return status, stdout and stderr."""
+def folder(tmp_path, monkeypatch):
+    """A folder with a small data set, the current one."""
     monkeypatch.chdir(tmp_path)
     write_dataset(tmp_path)
-
-    def run(line, *more):
-        monkeypatch.setattr(sys, "argv", ["rag-lab", *shlex.split(line), *more])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
+    return tmp_path
 
 
 def test_factors_are_read_as_yaml_reads_them():
@@ -45,14 +34,14 @@ def test_factors_are_read_as_yaml_reads_them():
         parse_factors(["rerank.final_k=3"])
 
 
-def test_a_dry_run_of_vary_writes_nothing_and_says_what_runs_it(rag_lab, tmp_path):
-    before = sorted(tmp_path.iterdir())
-    status, out, err = rag_lab("vary rerank.final_k=5,3 --dataset ./small --dry-run", *QUICK)
+def test_a_dry_run_of_vary_writes_nothing_and_says_what_runs_it(rag_lab, folder):
+    before = sorted(folder.iterdir())
+    status, out, err = rag_lab("vary", "rerank.final_k=5,3", "--dataset", "./small", "--dry-run", *QUICK)
     assert status == 0
     assert "2 variants (one_factor)" in out and "final_k-3" in out
     assert "the experiment will be final_k.yaml" in err
     assert "\n  rag-lab vary rerank.final_k=5,3 --dataset ./small --set query.rewrite=none" in err
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -68,41 +57,41 @@ def test_a_dry_run_of_vary_writes_nothing_and_says_what_runs_it(rag_lab, tmp_pat
         ("run --dataset small --metrics ragas.faithfulness", "judge"),
     ],
 )
-def test_a_mistake_is_a_sentence_with_a_near_name_and_nothing_is_written(rag_lab, tmp_path, line, said):
-    status, out, err = rag_lab(line)
+def test_a_mistake_is_a_sentence_with_a_near_name_and_nothing_is_written(rag_lab, folder, line, said):
+    status, out, err = rag_lab(*line.split())
     assert (status, out) == (2, "")
     assert said in err and err.startswith("rag-lab: ") and "Traceback" not in err
     assert len(err) < 700
-    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+    assert [path.name for path in folder.iterdir()] == ["small"]
 
 
-def test_sweep_tells_which_variant_is_meant(rag_lab, tmp_path):
-    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3, 2]}\n")
-    status, out, err = rag_lab("sweep e.yaml --dry-run --only final_k-3 --set rerank.input_limit=8")
+def test_sweep_tells_which_variant_is_meant(rag_lab, folder):
+    (folder / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3, 2]}\n")
+    status, out, err = rag_lab("sweep", "e.yaml", "--dry-run", "--only", "final_k-3", "--set", "rerank.input_limit=8")
     assert status == 0
     assert "2 variants" in out and "2 of 3 variants are run, without final_k-2. baseline runs, too" in out
-    status, _, err = rag_lab("sweep e.yaml --only final_k-4")
+    status, _, err = rag_lab("sweep", "e.yaml", "--only", "final_k-4")
     assert status == 2 and "did you mean 'final_k-2'?" in err or "did you mean 'final_k-3'?" in err
 
 
 @pytest.mark.slow
-def test_a_sweep_without_a_file_leaves_one_and_a_run_folder_and_says_what_next(rag_lab, tmp_path):
-    status, out, err = rag_lab("vary rerank.final_k=5,3 --dataset ./small", *QUICK)
+def test_a_sweep_without_a_file_leaves_one_and_a_run_folder_and_says_what_next(rag_lab, folder):
+    status, out, err = rag_lab("vary", "rerank.final_k=5,3", "--dataset", "./small", *QUICK)
     assert status == 0, err
-    assert ExperimentConfig.load(tmp_path / "final_k.yaml").factors == {"rerank.final_k": [5, 3]}
-    assert (tmp_path / "results/final_k/report.html").is_file()
+    assert ExperimentConfig.load(folder / "final_k.yaml").factors == {"rerank.final_k": [5, 3]}
+    assert (folder / "results/final_k/report.html").is_file()
     assert "rag-lab compare results/final_k" in err and "rag-lab open results/final_k" in err
-    again = rag_lab("vary rerank.final_k=5,3 --dataset ./small", *QUICK)
-    assert again[0] == 0 and not (tmp_path / "final_k_2.yaml").exists()
-    states = json.loads((tmp_path / "results/final_k/manifest.json").read_text())["variants"]
+    again = rag_lab("vary", "rerank.final_k=5,3", "--dataset", "./small", *QUICK)
+    assert again[0] == 0 and not (folder / "final_k_2.yaml").exists()
+    states = json.loads((folder / "results/final_k/manifest.json").read_text())["variants"]
     assert all(state["resumed"] for state in states.values())
 
 
 @pytest.mark.slow
-def test_one_pipeline_is_run_and_its_scores_are_printed(rag_lab, tmp_path):
-    status, out, err = rag_lab("run --dataset ./small --questions 3", *QUICK)
+def test_one_pipeline_is_run_and_its_scores_are_printed(rag_lab, folder):
+    status, out, err = rag_lab("run", "--dataset", "./small", "--questions", "3", *QUICK)
     assert status == 0, err
     assert "No answers are generated" in err
     assert "retrieval.ndcg@10" in out and " to " in out
-    (folder,) = (tmp_path / "results").iterdir()
+    (folder,) = (folder / "results").iterdir()
     assert f"results/{folder.name}/report.html" in out

@@ -11,7 +11,7 @@ from browser import browser, needs_browser, watch
 from hostile_text import EVIL, controls_in, write_evil_dataset
 
 from rag_lab.config import dotted_keys
-from rag_lab.notebook.bench import bench as widget_module
+from rag_lab.notebook import clicked_page
 from rag_lab.notebook.bench.bench import Bench, BenchWidget
 
 PATIENCE_S = 60
@@ -32,8 +32,8 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         update = display
 
-    monkeypatch.setattr(widget_module, "DisplayHandle", Handle)
-    monkeypatch.setattr(widget_module, "display", lambda shown: None)
+    monkeypatch.setattr(clicked_page, "DisplayHandle", Handle)
+    monkeypatch.setattr(clicked_page, "display", lambda shown: None)
     return seen
 
 
@@ -126,7 +126,7 @@ def test_the_last_result_stays_in_the_notebook_as_html_that_needs_no_kernel(benc
     assert "Nothing has been run on this bench yet." in kept[-1]
     bench.set("retrieval.mode", "tfidf")
     bench.run()
-    assert f'data-bench="{widget.kept}"' in kept[-1] and "<script" not in kept[-1]
+    assert f'data-kept="{widget.kept}"' in kept[-1] and "<script" not in kept[-1]
     for shown in ("<style>", "290 bar", "mode = tfidf", "press.md"):
         assert shown in kept[-1]
     n = len(kept)
