@@ -62,6 +62,7 @@ def test_a_failed_reply_of_a_closed_book_is_no_knowledge(synthetic, tmp_path):
         ({"plans": {"base": {}, "wider": {"rerank.final_k": 7}}}, 0.8, "no variant of this run closes the book"),
         ({"main": F1}, 0.8, "no metric of this run reads answers"),
         ({}, 1.5, f"{F1} is never 1.5; give a score from 0 to 1"),
+        ({}, -0.5, f"{F1} is never -0.5; give a score from 0 to 1"),
         ({}, 0.05, "All 40 questions are answered without any context"),
     ],
 )

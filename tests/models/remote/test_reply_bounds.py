@@ -79,3 +79,9 @@ def test_the_limits_of_a_run_are_not_moved(tokens_in, tokens_out, tmp_path, monk
         replies = model.generate([ASKED] * 4)
     assert [reply.error for reply in replies] == [""] * 4
     assert 0 < ledger.used().cost_usd <= 4 * price("openai", "gpt-4o").cost_usd(request_tokens(ASKED), ASKED.max_tokens)
+
+
+@pytest.mark.parametrize(("counted_as_thought", "kept"), [(1, 1), (8, 8), (9, 6), (0, 6), (-3, 6)])
+def test_a_count_of_thinking_that_cannot_be_is_its_share_of_what_was_written(counted_as_thought, kept):
+    reply = ChatReply("yes", thinking="It is so.", tokens_in=9, tokens_out=8, thinking_tokens=counted_as_thought)
+    assert counted(ASKED, reply)[0].thinking_tokens == kept

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.routing import learned_routing
 from rag_lab.statistics.routing.learned_routing import MIN_QUESTIONS, Trial, cross_validated, p_value
 
@@ -65,3 +66,18 @@ def test_clusters_swap_their_classes_as_a_whole() -> None:
     dealt = learned_routing.dealt_out(classes, groups, np.random.default_rng(0))
     assert all(len(set(dealt[groups == group].tolist())) == 1 for group in range(3))
     assert {int(dealt[groups == group][0]) for group in range(3)} == {1, 2, 3}
+
+
+def test_what_a_rule_gains_is_said_of_each_arm_also_where_nothing_was_scored():
+    gains = {
+        "none": PairedDifference(0.1, 0.05, 0.15, 8, 1, 1, 10),
+        "always": PairedDifference(0.1, -0.05, 0.25, 6, 0, 4, 10),
+        "best_arm": PairedDifference(0.0, 0.0, 0.0, 0, 10, 0, 10),
+        "classified": PairedDifference(None, None, None, 0, 0, 0, 0),
+    }
+    rule = learned_routing.LearnedRouting({"fuzzy": True, "specific": False}, {}, gains, 10, 0.01)
+    learned, none, always, best, present = rule.sentences()
+    assert learned == "Learned from 10 questions: HyDE for fuzzy."
+    assert "+0.100" in none and "chance" not in none
+    assert always.endswith("which the data cannot tell from chance.")
+    assert best.endswith("no question changes.") and present.endswith("no question was scored.")
