@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -97,6 +97,18 @@ def mean_interval(values: Sample, confidence: float = 0.95, seed: int = 0) -> In
 def paired_difference(a: Sample, b: Sample) -> PairedDifference:
     """Return the difference of one pair of samples."""
     return paired_differences([(a, b)])[0]
+
+
+def score_table(columns: Mapping[str, Sequence[Any]], metric: str = "m") -> pd.DataFrame:
+    """Return the scores of each variant on q0, q1, …: None or NaN is a failure, "" is not applicable."""
+    rows = []
+    for variant, values in columns.items():
+        for number, value in enumerate(values):
+            is_failed = value is None or value != value
+            status = "failed" if is_failed else "not_applicable" if isinstance(value, str) else "scored"
+            rows.append((variant, f"q{number}", metric, value if status == "scored" else None, status, ""))
+    names = ["variant_id", "question_id", "metric", "value", "status", "reason"]
+    return pd.DataFrame(rows, columns=names).astype({"value": float})
 
 
 def effects(

@@ -36,16 +36,11 @@ def opened(
     """Open or create the file at `path` for one block; changes are kept by `with` on what is yielded.
 
     A file that cannot be written, or whose folder cannot, as on a read-only medium, can be read all the same.
+    Raises a `RagLabError` if it is damaged (`remedy` says what to do then), or is locked for a minute.
 
     Args:
-        path: of the file.
         schema: statements that create what is not there yet.
-        remedy: what to do where the file is damaged.
-        factory: the class of the connection.
         private: whether a new file and its folder are for this user alone: it holds what was read.
-
-    Raises:
-        RagLabError: if the file is damaged, is locked for a minute, or cannot be written.
     """
     try:
         path.parent.mkdir(PRIVATE if private else 0o777, parents=True, exist_ok=True)

@@ -234,11 +234,7 @@ def parse_parameters(text: str) -> dict[str, Any]:
 def construct(target: Any, parameters: Mapping[str, Any], what: str, call: str = "") -> Any:
     """Return an instance of the class `target` with these parameters, or `target` itself where it is a function.
 
-    Args:
-        target: a frozen dataclass with a `version`, or a function, which takes no parameters.
-        parameters: field names and values.
-        what: the module as sentences name it: `reranker 'shortest:Shortest'`.
-        call: how an instance is called, for who has not written it yet.
+    `what` is the module as sentences name it (`reranker 'shortest:Shortest'`), `call` how an instance is called.
     """
     if not isinstance(target, type):
         if parameters:
@@ -265,9 +261,7 @@ def construct(target: Any, parameters: Mapping[str, Any], what: str, call: str =
 def check_class(target: type, what: str, call: str = "") -> None:
     """Refuse a class whose instances could not be told apart, or could change; see `construct`.
 
-    Raises:
-        ConfigError: if it is no frozen dataclass, has no version, a default that can be changed, or is not called so,
-            all in one sentence. What it has to look like stands below.
+    One sentence names all that is wrong: no frozen dataclass, no version, a default that can be changed, another call.
     """
     is_frozen = is_dataclass(target) and target.__dataclass_params__.frozen  # type: ignore[attr-defined]
     faults = [] if is_frozen else ["must be a frozen dataclass"]

@@ -43,10 +43,7 @@ def whole_folder(target: Path, except_in: str = "") -> Iterator[Path | None]:
 
     A folder of which a file was changed, added or removed is not whole: one sentence is logged, and it is built again.
     Only one process at a time is in the block, also where any may be killed; the others wait, and find its result.
-
-    Args:
-        target: the folder.
-        except_in: a folder in it whose files are not of its making and say nothing about it.
+    `except_in` is a folder in it whose files are not of its making and say nothing about it.
     """
     if is_whole(target, except_in):
         yield None

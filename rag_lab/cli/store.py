@@ -102,7 +102,7 @@ def export(
     file: Annotated[Path, typer.Argument(help="The file to write, as store.jsonl.gz.")],
 ) -> None:
     """Write all that is remembered to a file, for another machine or another kind of store."""
-    from rag_lab.memory.transfer import export_store
+    from rag_lab.memory.care import export_store
 
     written, damaged = export_store(file)
     left_out = f"; {damaged:,} damaged were left out" if damaged else ""
@@ -114,7 +114,7 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A file that `rag-lab store export` wrote.")],
 ) -> None:
     """Add what a file holds; what is remembered already stays as it is. Damaged lines are refused one by one."""
-    from rag_lab.memory.transfer import import_store
+    from rag_lab.memory.care import import_store
 
     taken = import_store(file)
     typer.echo(f"{_entries(taken.entries)} taken from {file}.")

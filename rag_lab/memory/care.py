@@ -1,12 +1,27 @@
-"""Care for what is remembered: what there is, whether it is whole, and what may go."""
+"""Care for what is remembered: what there is, whether it is whole, what may go; and a store as a file for another.
+
+An exported store has JSON lines, compressed, with a checksum an entry.
+"""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import math
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
+import numpy as np
+
+from rag_lab.errors import RagLabError
 from rag_lab.memory.open_store import Database, SqliteDatabase
-from rag_lab.memory.tables import checksum, content, memories, opened_memory
+from rag_lab.memory.postgres import VERSION, refuse_newer
+from rag_lab.memory.results import batches
+from rag_lab.memory.tables import MEMORIES, checksum, content, memories, opened_memory
 
 _ROWS_AT_ONCE = 1000
 
@@ -25,17 +40,11 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which entries are meant: those that all that is given is true of.
+    """Which entries are meant: those of which all is true."""
 
-    Args:
-        older_than_s: made so long ago, or before that was noted.
-        run: made for a run with a folder of this name; others may have used them since.
-        larger_than_bytes: with a value of more bytes.
-    """
-
-    older_than_s: float | None = None
-    run: str | None = None
-    larger_than_bytes: float | None = None
+    older_than_s: float | None = None  # made so long ago, or before that was noted
+    run: str | None = None  # made for a run with a folder of this name; others may have used them since
+    larger_than_bytes: float | None = None  # with a value of more bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +146,129 @@ def _condition(choice: Choice, database: Database) -> tuple[str, list[float | st
     if choice.larger_than_bytes is not None:
         parts[f"{database.size_of.format('value')} > ?"] = choice.larger_than_bytes
     return " AND ".join(parts) or "1 = 1", list(parts.values())
+
+
+_LINES_AT_ONCE = 1000
+_MOST_LINE_BYTES = 64 * 1024 * 1024
+_SECONDS_BYTES = 8  # before a vector, what it took
+
+
+@dataclass(slots=True)
+class Taken:
+    """How many entries were taken, and the numbers of the lines that were refused."""
+
+    entries: int = 0
+    refused: list[int] = field(default_factory=list)
+
+
+def export_store(path: Path) -> tuple[int, int]:
+    """Write all whole entries to `path`, and return how many those are, and how many are damaged and stay out."""
+    part = path.with_name(f"{path.name}.part")
+    written = damaged = 0
+    try:
+        with gzip.open(part, "wt", encoding="utf-8", compresslevel=5) as file:
+            file.write(json.dumps({"rag_lab_store": VERSION}) + "\n")
+            for name in memories():
+                with opened_memory(name) as database:
+                    for entries in portions(database, name):
+                        whole = [entry for entry in entries if entry.is_whole()]
+                        file.writelines(_line(name, entry) for entry in whole)
+                        written, damaged = written + len(whole), damaged + len(entries) - len(whole)
+        part.replace(path)
+    except OSError as error:
+        raise RagLabError(
+            f"Cannot write {path}: {error.strerror or error}; name a file in a folder with room."
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+    return written, damaged
+
+
+def import_store(path: Path) -> Taken:
+    """Add the entries of an exported file; what the store has stays, and a line that is damaged is refused alone.
+
+    Raises:
+        RagLabError: if the file cannot be read, is none, ends in the middle, or is of a newer version.
+    """
+    taken = Taken()
+    try:
+        with gzip.open(path, "rb") as file:
+            lines = enumerate(_lines(cast(BinaryIO, file)), start=1)
+            try:
+                version = json.loads(next(lines, (1, b""))[1])["rag_lab_store"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                version = None
+            if not isinstance(version, int) or isinstance(version, bool):
+                raise RagLabError(f"{path} is no exported store; `rag-lab store export FILE` writes one.")
+            refuse_newer(version, path)
+            for some in batches(lines, _LINES_AT_ONCE):
+                _take(some, taken)
+    except (OSError, EOFError, zlib.error) as error:
+        before = f"{taken.entries:,} entries before that were taken" if taken.entries else "nothing was taken"
+        raise RagLabError(f"{path} cannot be read as an exported store ({error}); {before}; export it again.") from None
+    return taken
+
+
+def _line(name: str, entry: Entry) -> str:
+    value = base64.b64encode(entry.value).decode() if isinstance(entry.key, bytes) else entry.value.decode()
+    row = {"memory": name, "key": key_text(entry.key), "room": entry.room, "value": value, "sum": entry.sum.hex()}
+    return json.dumps(row | {"made": entry.made, "run": entry.run}, ensure_ascii=False) + "\n"
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield lines; of one that is longer than any entry, b'' once."""
+    while line := file.readline(_MOST_LINE_BYTES):
+        if line.endswith(b"\n") or len(line) < _MOST_LINE_BYTES:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(_MOST_LINE_BYTES)
+        yield b""
+
+
+def _take(lines: list[tuple[int, bytes]], taken: Taken) -> None:
+    found: dict[str, list[Entry]] = {}
+    for number, line in lines:
+        try:
+            name, entry = _entry(json.loads(line))
+            found.setdefault(name, []).append(entry)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            taken.refused.append(number)
+    for name, entries in found.items():
+        _add(name, entries)
+        taken.entries += len(entries)
+
+
+def _entry(row: dict[str, Any]) -> tuple[str, Entry]:
+    """Return the memory and the entry of a line; an error of Python's where anything in it is wrong."""
+    name, of_vectors = row["memory"], row["memory"] == "vectors"
+    key: str | bytes = bytes.fromhex(row["key"]) if of_vectors else row["key"]
+    value = base64.b64decode(row["value"], validate=True) if of_vectors else row["value"].encode()
+    kept = bytes.fromhex(row["sum"])
+    made, run, room = float(row["made"]), row["run"], row["room"]
+    texts = (row["key"], run, room)
+    if name not in MEMORIES or not math.isfinite(made) or not all(isinstance(text, str) for text in texts):
+        raise ValueError
+    if any("\0" in text for text in texts) or kept != checksum(key, value) or (b"\0" in value and not of_vectors):
+        raise ValueError
+    "".join(texts).encode()
+    if of_vectors:
+        if not np.isfinite(np.frombuffer(value, "<f4", offset=_SECONDS_BYTES)).all():
+            raise ValueError
+    else:
+        json.loads(value)
+    return name, Entry(key, value, kept, made, run, room)
+
+
+def _add(name: str, entries: list[Entry]) -> None:
+    of_vectors = name == "vectors"
+    columns = ("key", "value", "sum", "made", "run", *(() if of_vectors else ("room",)))
+    rows = [
+        (one.key, one.value if of_vectors else one.value.decode(), one.sum, one.made, one.run)
+        + (() if of_vectors else (one.room,))
+        for one in entries
+    ]
+    marks = ", ".join("?" * len(columns))
+    statement = f"INSERT INTO remembered ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - our names
+    with opened_memory(name) as database, database:
+        database.executemany(statement, rows)

@@ -53,11 +53,7 @@ Database = SqliteDatabase | PostgresDatabase  # statements have `?` for values; 
 def opened_store(path: Path, tables: str, mend: str = REMEMBERED, *, private: bool = True) -> Iterator[Database]:
     """Open what is remembered in the file at `path`, or in the store in its place, for one block.
 
-    Args:
-        path: of the file.
-        tables: statements that make what is not there yet.
-        mend: what to do where a file is damaged.
-        private: whether a file that is made now is for this user alone.
+    `tables` are statements that make what is not there yet; see `_kit.database.opened`.
     """
     if address := store_address():
         # The schema that stands for a file: that of the home is one for all homes, others have one a path.

@@ -27,21 +27,13 @@ def retries_failed() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[Result]):
-    """Results that can be computed and remembered.
+    """Results that can be computed and remembered."""
 
-    Args:
-        room: what they are called in the memory, and where somebody waits for them.
-        compute: returns the result of each of these keys.
-        encode: returns what is remembered of a result, or None where nothing is: another attempt may do better.
-        decode: returns the result that `encode` gave the text of.
-        batch_size: how many are claimed and computed at a time; a kill loses as many at most.
-    """
-
-    room: str
+    room: str  # what they are called in the memory, and where somebody waits for them
     compute: Callable[[list[str]], Mapping[str, Result]]
-    encode: Callable[[Result], str | None]
+    encode: Callable[[Result], str | None]  # None where nothing is remembered: another attempt may do better
     decode: Callable[[str], Result]
-    batch_size: int
+    batch_size: int  # how many are claimed and computed at a time; a kill loses as many at most
 
     def recall(self, memory: Memory | None, keys: Collection[str]) -> dict[str, Result]:
         """Return those results that are remembered."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from factories import score_table as scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
@@ -17,19 +18,6 @@ from rag_lab.statistics.families import Options
 from rag_lab.statistics.noise_components import NoiseComponents
 from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, comparisons
 from rag_lab.statistics.summaries import summary
-
-
-def scores(columns: dict[str, Any], metric: str = "m") -> pd.DataFrame:
-    parts = [
-        pd.DataFrame(
-            {
-                **{"variant_id": name, "question_id": [f"q{i}" for i in range(len(values))], "metric": metric},
-                **{"value": values, "status": np.where(np.isnan(values), "failed", "scored"), "reason": ""},
-            }
-        )
-        for name, values in ((name, np.array(values, dtype=float)) for name, values in columns.items())
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def random_scores(n: int, variants: int, seed: int = 0) -> dict[str, Any]:
@@ -106,18 +94,11 @@ def test_clusters_widen_the_interval_and_weaken_the_test() -> None:
     assert wide["high"] - wide["low"] > 1.5 * (narrow["high"] - narrow["low"])
 
 
-def test_clusters_of_one_change_nothing() -> None:
+def test_clusters_of_one_change_nothing_and_a_single_cluster_says_so() -> None:
     table = scores(random_scores(25, 3))
-    same = comparisons(
-        table, "v0", options=Options(clusters={f"q{i}": i for i in range(20)})
-    )  # the other five are on their own
+    same = comparisons(table, "v0", options=Options(clusters={f"q{i}": i for i in range(20)}))  # 5 are on their own
     assert same.equals(comparisons(table, "v0"))
-
-
-def test_a_single_cluster_says_so() -> None:
-    row = comparisons(
-        scores(random_scores(25, 2)), "v0", options=Options(clusters={f"q{i}": 0 for i in range(25)})
-    ).iloc[0]
+    row = comparisons(table, "v0", options=Options(clusters={f"q{i}": 0 for i in range(25)})).iloc[0]
     assert row["low"] is None and row["p_value"] == 1.0
     assert row["verdict"] == "the data cannot tell: only one cluster (25 questions) has scores under both"
 
@@ -127,18 +108,14 @@ def noise_with_floor(floor: float, n_questions: int) -> NoiseComponents:
     return NoiseComponents(0.0, n_questions * (floor / 1.959964) ** 2, None, n_questions, 2.0, 1.0)
 
 
-def test_nothing_below_the_noise_floor_is_called_a_difference() -> None:
-    table = scores({"a": [0.5, 0.4] * 20, "b": [0.52, 0.41] * 20})
-    assert comparisons(table, "a").iloc[0]["verdict"] == "better"
-    said = comparisons(table, "a", options=Options(noise={"m": noise_with_floor(0.02, 40)})).iloc[0]["verdict"]
-    assert said == "the data cannot tell: +0.015 is below the noise floor of 0.020"
-
-
-def test_the_noise_floor_is_that_of_the_questions_of_the_pair() -> None:
+def test_nothing_below_the_noise_floor_of_the_questions_of_the_pair_is_called_a_difference() -> None:
+    below = "the data cannot tell: +0.015 is below the noise floor of 0.020"
     few = [0.52, 0.41] * 5 + [math.nan] * 30
     table = scores({"a": [0.5, 0.4] * 20, "b": few, "c": [0.52, 0.41] * 20})
-    said = list(comparisons(table, "a", options=Options(noise={"m": noise_with_floor(0.01, 40)}))["verdict"])
-    assert said == ["the data cannot tell: +0.015 is below the noise floor of 0.020", "better"]
+    floors = {floor: Options(noise={"m": noise_with_floor(floor, 40)}) for floor in (0.01, 0.02)}
+    assert list(comparisons(table, "a", options=floors[0.01])["verdict"]) == [below, "better"]
+    assert comparisons(table, "a", options=floors[0.02])["verdict"][1] == below
+    assert comparisons(table, "a")["verdict"][1] == "better"
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -166,15 +143,11 @@ cells = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]))
 def test_any_scores_give_a_sentence_and_no_nan(rows: list[list[float | None]]) -> None:
     table = scores({f"v{i}": [math.nan if v is None else v for v in row] for i, row in enumerate(rows)})
     clusters = {f"q{i}": i // 2 for i in range(5)}
-    for found in (
-        comparisons(table, "v0", pairs="all", options=Options(clusters=clusters)),
-        comparisons(table, "v0", options=Options("bh")),
-    ):
+    words = ["variant_id", "metric", "verdict", "against", "doubt", "family"]
+    for pairs, options in (("all", Options(clusters=clusters)), ("baseline", Options("bh"))):
+        found = comparisons(table, "v0", pairs=pairs, options=options)  # type: ignore[arg-type]
         assert found["verdict"].map(bool).all()
-        for value in (
-            found.drop(columns=["variant_id", "metric", "verdict", "against", "doubt", "family"]).to_numpy().ravel()
-        ):
-            assert value is None or math.isfinite(value)
+        assert all(value is None or math.isfinite(value) for value in found.drop(columns=words).to_numpy().ravel())
 
 
 @pytest.mark.slow

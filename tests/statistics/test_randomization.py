@@ -20,15 +20,8 @@ from rag_lab.statistics.randomization import (
 
 
 def scipy_p_value(differences: np.ndarray) -> float:
-    result = permutation_test(
-        (differences,),
-        np.mean,
-        permutation_type="samples",
-        n_resamples=np.inf,
-        alternative="two-sided",
-        vectorized=True,
-    )
-    return float(result.pvalue)
+    how = {"permutation_type": "samples", "n_resamples": np.inf, "alternative": "two-sided", "vectorized": True}
+    return float(permutation_test((differences,), np.mean, **how).pvalue)
 
 
 def adjusted_by_hand(sums: np.ndarray) -> list[float]:
@@ -88,12 +81,9 @@ def test_adjusted_is_never_below_alone_and_grows_with_the_family() -> None:
     assert (large.adjusted[:6] >= small.adjusted - 0.005).all()
 
 
-def test_by_hand() -> None:
+def test_by_hand_and_ties_are_not_decided_by_rounding() -> None:
     # 1 + 2 + 3 = 6 is reached by +++ and --- of the eight sign patterns.
     assert step_down(np.array([[1.0], [2.0], [3.0]])).alone[0] == 2 / 8
-
-
-def test_ties_are_not_decided_by_rounding() -> None:
     # 0.1 + 0.2 differs from 0.3 in binary; in tenths the sums are 0.6 in two patterns and 0 in two.
     assert step_down(np.array([[0.1], [0.2], [-0.3]])).alone[0] == 1.0
 
@@ -129,11 +119,13 @@ def test_smallest_n(alpha: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("ours", "theirs"), [(holm, "holm"), (hommel, "hommel"), (benjamini_hochberg, "fdr_bh")])
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=20))
-def test_is_statsmodels(p_values: list[float]) -> None:
+@given(p_values=st.lists(st.floats(1e-6, 1), min_size=1, max_size=20))
+def test_corrections_are_those_of_statsmodels_and_hommel_is_never_above_holm(ours, theirs, p_values) -> None:
     multitest = pytest.importorskip("statsmodels.stats.multitest")
-    assert holm(p_values) == pytest.approx(list(multitest.multipletests(p_values, method="holm")[1]))
+    assert ours(p_values) == pytest.approx(list(multitest.multipletests(p_values, method=theirs)[1]))
+    assert all(one <= other + 1e-12 for one, other in zip(hommel(p_values), holm(p_values), strict=True))
 
 
 def test_holm_by_hand() -> None:
@@ -146,31 +138,11 @@ def test_what_was_not_tested_does_not_count() -> None:
     assert holm([]) == []
 
 
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=20))
-def test_hommel_is_statsmodels_and_never_above_holm(p_values: list[float]) -> None:
-    multitest = pytest.importorskip("statsmodels.stats.multitest")
-    found = hommel(p_values)
-    assert found == pytest.approx(list(multitest.multipletests(p_values, method="hommel")[1]))
-    assert all(
-        ours is not None and ours <= (theirs or 0) + 1e-12 for ours, theirs in zip(found, holm(p_values), strict=True)
-    )
-
-
 def test_hommel_by_hand() -> None:
     # Both are below 0.05, so the larger needs no correction, and the smaller none either.
     assert hommel([0.04, 0.03]) == pytest.approx([0.04, 0.04])
     assert hommel([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
     assert hommel([]) == []
-
-
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_benjamini_hochberg_is_statsmodels(p_values: list[float]) -> None:
-    multitest = pytest.importorskip("statsmodels.stats.multitest")
-    assert benjamini_hochberg(p_values) == pytest.approx(list(multitest.multipletests(p_values, method="fdr_bh")[1]))
 
 
 def test_corrections_by_name() -> None:

@@ -3,6 +3,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from factories import score_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,16 +24,9 @@ def table(*rows: tuple[str, str, str, Cell] | tuple[str, str, str, Cell, int]) -
 
 
 def _row(variant: str, question: str, metric: str, cell: Cell, repeat: int = 0) -> dict[str, Any]:
-    scored = not isinstance(cell, str)
-    return {
-        "variant_id": variant,
-        "question_id": question,
-        "metric": metric,
-        "repeat": repeat,
-        "value": cell if scored else None,
-        "status": "scored" if scored else cell,
-        "reason": "" if scored else f"why {cell}",
-    }
+    outcome = (None, cell, f"why {cell}") if isinstance(cell, str) else (cell, "scored", "")
+    names = ("variant_id", "question_id", "metric", "repeat", "value", "status", "reason")
+    return dict(zip(names, (variant, question, metric, repeat, *outcome), strict=True))
 
 
 def cells(variant: str, metric: str, *values: Cell) -> list[tuple[str, str, str, Cell]]:
@@ -154,16 +148,7 @@ def test_no_nan_and_no_dependence_on_order(rows: list[Any], random: Any) -> None
 
 
 def scores(table: list[list[float | None]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                **{"variant_id": f"v{v}", "question_id": f"q{q}", "metric": "m", "value": value},
-                **{"status": "failed" if value is None else "scored", "reason": ""},
-            }
-            for v, row in enumerate(table)
-            for q, value in enumerate(row)
-        ]
-    )
+    return score_table({f"v{number}": row for number, row in enumerate(table)})
 
 
 def fail_hardest(row: list[float], how_many: int) -> list[float | None]:
@@ -195,12 +180,8 @@ def test_a_mean_over_scored_questions_would_have_raised_it() -> None:
     found = ranking(table, "m")
     assert list(found["variant_id"]) == ["v1", "v0"]
     row = found.iloc[1]
-    assert (row["mean"], row["ranked_by"], row["scored"], row["failed"]) == (
-        pytest.approx(0.9),
-        pytest.approx(0.6),
-        2,
-        1,
-    )
+    assert (row["mean"], row["ranked_by"]) == pytest.approx((0.9, 0.6))
+    assert (row["scored"], row["failed"]) == (2, 1)
 
 
 def test_equals_share_a_rank_and_keep_their_order() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from factories import effects, paired_difference
+from factories import score_table as scores
 from statsmodels.formula.api import ols
 
 from rag_lab.comparison.tables.effects import sentences
@@ -80,19 +81,6 @@ def test_a_full_grid_has_the_effects_of_a_fraction_that_holds_all_runs():
             other.kind, other.factor, other.level, other.other, other.other_level,
         )  # fmt: skip
         assert one.weights == pytest.approx(other.weights)
-
-
-def scores(columns: dict[str, Any]) -> pd.DataFrame:
-    parts = [
-        pd.DataFrame(
-            {
-                **{"variant_id": variant, "question_id": [f"q{i}" for i in range(len(values))], "metric": "m"},
-                **{"value": values, "status": np.where(np.isnan(values), "failed", "scored"), "reason": ""},
-            }
-        )
-        for variant, values in columns.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def simulated(n: int = 120, noise: float = 0.05) -> dict[str, Any]:

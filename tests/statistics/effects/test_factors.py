@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from factories import BASE, HYDE, RERANK, RULE, RUN, SAME, effects
+from factories import BASE, HYDE, RERANK, RULE, RUN, SAME, effects, score_table
 from statsmodels.formula.api import ols
 
 from rag_lab.statistics.effects.factors import aliases_of, is_balanced, read_factors, words
@@ -26,17 +26,8 @@ def test_words_are_the_products_that_do_not_vary_and_make_the_aliases():
 
 def test_main_effects_of_a_half_are_those_of_a_regression_and_no_interactions_are_told():
     rng = np.random.default_rng(3)
-    rows = [
-        {
-            "variant_id": name,
-            "question_id": f"q{q}",
-            "metric": "m",
-            "value": 0.3 * (run[0] + run[3]) + rng.normal(0, 0.1),
-        }
-        for name, run in zip(values(HALF), HALF, strict=True)
-        for q in range(30)
-    ]
-    scores = pd.DataFrame(rows).assign(status="scored", reason="")
+    runs = zip(values(HALF), HALF, strict=True)
+    scores = score_table({name: 0.3 * (run[0] + run[3]) + rng.normal(0, 0.1, 30) for name, run in runs})
     found = effects(scores, values(HALF), "v0", planned="fractional")
     assert set(found["kind"]) == {"main"}
     levels = pd.DataFrame(values(HALF)).T.rename_axis("variant_id").reset_index()
@@ -57,12 +48,8 @@ def test_a_run_that_is_the_same_pipeline_as_another_counts_by_its_scores():
 def test_interactions_are_told_where_no_two_of_them_are_confounded():
     runs = [(*four, four[0] ^ four[1] ^ four[2] ^ four[3]) for four in product((0, 1), repeat=4)]  # resolution V
     named = {f"v{n}": dict(zip("ABCDE", map(str, run), strict=True)) for n, run in enumerate(runs)}
-    rows = [
-        {"variant_id": name, "question_id": f"q{q}", "metric": "m", "value": 0.2 * run[0] * run[1] + 0.001 * q}
-        for name, run in zip(named, runs, strict=True)
-        for q in range(10)
-    ]
-    scores = pd.DataFrame(rows).assign(status="scored", reason="")
+    both = zip(named, runs, strict=True)
+    scores = score_table({name: 0.2 * run[0] * run[1] + 0.001 * np.arange(10) for name, run in both})
     found = effects(scores, named, "v0", planned="fractional")
     pairs = found[found["kind"] == "interaction"].set_index(["factor", "other"])["effect"]
     assert pairs[("A", "B")] == pytest.approx(0.2) and pairs[("C", "D")] == pytest.approx(0)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from factories import score_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -17,19 +18,8 @@ from rag_lab.statistics.scales import Scale
 M = "retrieval.ndcg@5"
 
 
-def table(variants: dict[str, list[float | None | str]], metric: str = M) -> pd.DataFrame:
-    """A number is a score, None a failure, "" not applicable."""
-    rows = [
-        (name, f"q{i:03}", metric, 0, value if isinstance(value, float) else None, status(value), "")
-        for name, values in variants.items()
-        for i, value in enumerate(values)
-    ]
-    columns = ["variant_id", "question_id", "metric", "repeat", "value", "status", "reason"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def status(value: Any) -> str:
-    return "failed" if value is None else "scored" if isinstance(value, float) else "not_applicable"
+def table(variants: dict[str, list[float | None | str]]) -> pd.DataFrame:
+    return score_table(variants, M).assign(repeat=0)
 
 
 def one(scores: pd.DataFrame, margin: float = 0.05, **given: Any) -> dict[Any, Any]:
@@ -75,7 +65,7 @@ def test_less_is_better_is_turned() -> None:
 
 def test_a_cluster_is_one_unit() -> None:
     scores = table({"a": [0.5] * 120, "b": [0.5] * 120})
-    clusters = {f"q{i:03}": i // 4 for i in range(120)}
+    clusters = {f"q{i}": i // 4 for i in range(120)}
     assert one(scores, clusters=clusters)["p_value"] == pytest.approx(0.95**30, rel=5e-3)
 
 
