@@ -63,11 +63,23 @@ class CustomCode:
 
     def identity(self) -> Mapping[str, Any]:
         """Return what can change the results: source, version, parameters, and the files that it names."""
+        parameters: dict[str, Any] = {}
+        if callable(identity := getattr(self.value, "identity", None)) and not isinstance(self.value, type):
+            parameters = dict(identity())
+        elif is_dataclass(self.value) and not isinstance(self.value, type):
+            values = {each.name: getattr(self.value, each.name) for each in fields(self.value)}
+            for name, value in values.items():
+                if not isinstance(value, _PLAIN):
+                    raise ConfigError(
+                        f"The parameter {name} of the {self.what} is a {type(value).__name__}, whose results could not "
+                        "be told apart; use text, numbers, true or false, or a tuple of them."
+                    )
+            parameters = {name: repr(value) for name, value in values.items()}
         return {
             "own": getattr(self.value, "__qualname__", type(self.value).__qualname__),
             "source": self._source,
             "version": getattr(self.value, "version", 0),
-            "parameters": self._parameters(),
+            "parameters": parameters,
             "files": {str(path): sha256(path.read_bytes()).hexdigest() for path in self._named_files()},
         }
 
@@ -128,20 +140,6 @@ class CustomCode:
             raise CustomCodeError(f"the {self.what} raised {type(error).__name__}: {reason}") from error
         self._n_hung = 0
         return value
-
-    def _parameters(self) -> Mapping[str, Any]:
-        if callable(identity := getattr(self.value, "identity", None)) and not isinstance(self.value, type):
-            return dict(identity())
-        if not is_dataclass(self.value) or isinstance(self.value, type):
-            return {}
-        values = {each.name: getattr(self.value, each.name) for each in fields(self.value)}
-        for name, value in values.items():
-            if not isinstance(value, _PLAIN):
-                raise ConfigError(
-                    f"The parameter {name} of the {self.what} is a {type(value).__name__}, whose results could not be "
-                    "told apart; use text, numbers, true or false, or a tuple of them."
-                )
-        return {name: repr(value) for name, value in values.items()}
 
     def _named_files(self) -> list[Path]:
         paths = [Path(module_file(self.value)).parent / name for name in self._files]

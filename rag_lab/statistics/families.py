@@ -19,7 +19,7 @@ from rag_lab.statistics.bootstrap import Floats
 from rag_lab.statistics.intervals import TIE, PairedDifference, paired_differences
 from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
 from rag_lab.statistics.per_question import Clusters, cluster_labels, per_question, unit_places, with_failures_at
-from rag_lab.statistics.randomization import Correction, FamilyTest, check_correction, corrected, smallest_n, step_down
+from rag_lab.statistics.randomization import Correction, check_correction, corrected, smallest_n, step_down
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
 from rag_lab.statistics.verdict import ALPHA, Answer, Family, FamilyName, WithFailures
 
@@ -217,7 +217,7 @@ def _tested(members: Mapping[Hashable, Sample], name: FamilyName, options: Optio
     able = [key for key, column in sums.items() if np.count_nonzero(column) >= smallest_n(alpha)]
     test = step_down(np.stack([sums[key] for key in able], axis=1)) if able else None
     family = Family(name, alpha, len(able), test.critical(alpha) if test else None)
-    p_corrected = _corrected(test, options.correction)
+    p_corrected = corrected(test.alone.tolist(), test.adjusted.tolist(), options.correction) if test else []
     failures = _with_failures({key: members[key] for key in able}, sums, unit, options)
     place = {key: index for index, key in enumerate(able)}
     for key, one in members.items():
@@ -229,12 +229,6 @@ def _tested(members: Mapping[Hashable, Sample], name: FamilyName, options: Optio
                 float(step_down(sums[key][:, None]).alone[0]) if len(one.values) else None, None, family
             )
     return found
-
-
-def _corrected(test: FamilyTest | None, correction: Correction) -> list[float | None]:
-    if test is None:
-        return []
-    return corrected([float(p) for p in test.alone], [float(p) for p in test.adjusted], correction)
 
 
 def _with_failures(
@@ -249,7 +243,7 @@ def _with_failures(
         for key, one in members.items()
     }
     test = step_down(np.stack(list(columns.values()), axis=1))
-    p_values = _corrected(test, options.correction)
+    p_values = corrected(test.alone.tolist(), test.adjusted.tolist(), options.correction)
     return {
         key: p_value if len(one.filled) else None
         for (key, one), p_value in zip(members.items(), p_values, strict=True)

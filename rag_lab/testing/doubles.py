@@ -40,25 +40,25 @@ class ScriptedChat:
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return the next reply of the script for each request."""
-        return [self._reply(request) for request in requests]
+        replies = []
+        for request in requests:
+            position = len(self.requests)
+            self.requests.append(request)
+            if callable(self.script):
+                reply = self.script(request)
+            elif position < len(self.script):
+                reply = self.script[position]
+            else:
+                raise ModelError(f"The script has {len(self.script)} replies, and one more was asked for.")
+            if isinstance(reply, str):
+                tokens_in = sum(self.count_tokens(message.content) for message in request.messages)
+                reply = ChatReply(text=reply, tokens_in=tokens_in, tokens_out=self.count_tokens(reply))
+            replies.append(reply)
+        return replies
 
     def count_tokens(self, text: str) -> int:
         """Return the number of words."""
         return len(_words(text))
-
-    def _reply(self, request: ChatRequest) -> ChatReply:
-        position = len(self.requests)
-        self.requests.append(request)
-        if callable(self.script):
-            reply = self.script(request)
-        elif position < len(self.script):
-            reply = self.script[position]
-        else:
-            raise ModelError(f"The script has {len(self.script)} replies, and one more was asked for.")
-        if isinstance(reply, ChatReply):
-            return reply
-        tokens_in = sum(self.count_tokens(message.content) for message in request.messages)
-        return ChatReply(text=reply, tokens_in=tokens_in, tokens_out=self.count_tokens(reply))
 
 
 @dataclass

@@ -38,7 +38,10 @@ def ollama_server(
             return {"models": [_listed(name) for name in pulled]}
         if path == "/api/pull":
             pulled.append(body["model"])
-            return _progress(body["model"])
+            digest = _listed(body["model"])["digest"]
+            step = {"status": f"pulling {digest[:12]}", "digest": f"sha256:{digest}", "total": 1_234_567}
+            steps = [{"status": "pulling manifest"}, *(step | {"completed": n} for n in (600_000, 1_234_567))]
+            return "\n".join(map(json.dumps, [*steps, {"status": "success"}])) + "\n"
         if path == "/api/show":
             info = {"general.architecture": "tiny", "tiny.context_length": context_tokens}
             return {"model_info": info, "capabilities": list(capabilities), "details": _DETAILS}
@@ -54,17 +57,6 @@ _DETAILS = {"family": "tiny", "format": "gguf", "parameter_size": "1.2M", "quant
 def _listed(name: str) -> Json:
     digest = hashlib.sha256(name.encode()).hexdigest()
     return {"name": name, "model": name, "digest": digest, "size": 1_234_567, "details": _DETAILS}
-
-
-def _progress(name: str) -> str:
-    digest = _listed(name)["digest"]
-    steps = [
-        {"status": "pulling manifest"},
-        {"status": f"pulling {digest[:12]}", "digest": f"sha256:{digest}", "total": 1_234_567, "completed": 600_000},
-        {"status": f"pulling {digest[:12]}", "digest": f"sha256:{digest}", "total": 1_234_567, "completed": 1_234_567},
-        {"status": "success"},
-    ]
-    return "\n".join(map(json.dumps, steps)) + "\n"
 
 
 def _chat(body: Json, reply: Scripted) -> Json:

@@ -101,18 +101,7 @@ def running_server(
 ) -> Iterator[ModelServer]:
     """Serve what `render` makes of a path, the body that was asked and the script's answer; a text goes as it is."""
     state = ModelServer(script, descriptions=descriptions)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(state, render))
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}{suffix}"
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    try:
-        yield state
-    finally:
-        server.shutdown()
-        server.server_close()
 
-
-def _handler(state: ModelServer, render: Render) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True  # or a body waits 40 ms for the client to acknowledge its headers
@@ -127,31 +116,35 @@ def _handler(state: ModelServer, render: Render) -> type[BaseHTTPRequestHandler]
 
         def _answer(self, body: Json, reply: Scripted) -> None:
             time.sleep(reply.delay_s)
-            made = render(self.path, body, reply) if reply.raw is None else reply.raw
-            text = made if isinstance(made, str | bytes) else json.dumps(made)
+            found = render(self.path, body, reply) if reply.raw is None else reply.raw
+            text = found if isinstance(found, str | bytes) else json.dumps(found)
+            content = text.encode() if isinstance(text, str) else text
+            self.close_connection = self.close_connection or reply.endless or reply.dies_after is not None
             try:
-                self._send(reply, text.encode() if isinstance(text, str) else text)
+                self.send_response(reply.status)
+                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                    self.send_header(name, value)
+                if not reply.endless:
+                    self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content[: reply.dies_after])
+                while reply.endless:
+                    self.wfile.write(content)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the client's time-out came first
-
-        def _send(self, reply: Scripted, content: bytes) -> None:
-            self.send_response(reply.status)
-            for name, value in {"Content-Type": "application/json", **reply.headers}.items():
-                self.send_header(name, value)
-            if reply.endless:
-                self.close_connection = True
-            else:
-                self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content[: reply.dies_after])
-            self.close_connection = self.close_connection or reply.dies_after is not None
-            while reply.endless:
-                self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: the test looks at `paths`."""
 
-    return Handler
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    state.url = f"http://127.0.0.1:{server.server_port}{suffix}"
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def _openai_body(path: str, body: Json, reply: Scripted) -> Json:
