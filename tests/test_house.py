@@ -153,22 +153,22 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_450,  # 1_100
-    "_kit": 2_240,  # 1_800
-    "memory": 1_510,  # 1_300
+    "_kit": 2_110,  # 1_800
+    "memory": 1_375,  # 1_300
     "models": 8_840,  # 7_300
     "stores": 1_610,  # 1_500
     "corpus": 5_270,  # 4_600
     "data": 2_500,  # 2_100
     "stages": 4_590,  # 4_100
     "corpus_profile": 410,  # 400
-    "statistics": 3_700,  # 3_500
-    "evaluation": 3_615,  # 3_300
+    "statistics": 3_570,  # 3_500
+    "evaluation": 3_410,  # 3_300
     "runs": 1_560,  # 1_200
     "comparison": 5_920,  # 4_400
     "report": 3_595,  # 2_700
     "experiment": 10_560,  # 7_600
     "notebook": 3_110,  # 2_600
-    "testing": 1_400,  # 1_200
+    "testing": 1_325,  # 1_200
     "cli": 2_890,  # 2_300
 }
 MOST_MODULES = 434  # 400

@@ -6,7 +6,7 @@ There is one file a judge and language of its prompts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -152,7 +152,12 @@ class JudgeCheck:
         return "\n\n".join([f"{head} ({effort})", *tables, f"Agreement with itself: {self.agreement}", self.verdict])
 
     def _repr_html_(self) -> str:
-        tables = "".join(_html_table(*table) for table in self._tables())
+        tables = ""
+        for head, rows in self._tables():
+            cells = [[f"<th>{escape(cell)}</th>" for cell in head]]
+            cells += [[f"<td>{escape(cell)}</td>" for cell in row] for row in rows]
+            lines = ("".join(row) for row in cells)
+            tables += f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
         agreement = f"<p>Agreement with itself: {escape(str(self.agreement))}</p>"
         return f'<div class="{NO_FORMULAS}"><p><strong>{escape(self.verdict)}</strong></p>{tables}{agreement}</div>'
 
@@ -184,13 +189,6 @@ def _discrimination_clause(telling: Discrimination) -> str:
     if telling.high is not None and telling.high < CHANCE:
         return f"is worse than chance {by} ({size})"
     return f"{'is no better than' if telling.has_enough else 'could not be told from'} chance {by} ({size})"
-
-
-def _html_table(head: list[str], rows: list[list[str]]) -> str:
-    def cells(row: Iterable[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-
-    return f"<table>{cells(head, 'th')}{''.join(cells(row, 'td') for row in rows)}</table>"
 
 
 def save_check(check: JudgeCheck, folder: Path | str | None = None) -> Path:

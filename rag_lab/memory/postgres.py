@@ -175,13 +175,8 @@ def _answering(at: tuple[int, str, str], tables: str) -> Any:
             connection.close()
             with _LOCK:
                 _IDLE.pop(at, None)  # the others are as old
-    return _connected(at, tables)
-
-
-def _connected(at: tuple[int, str, str], tables: str) -> Any:
-    psycopg = _library()
     _, address, schema = at
-    connection = psycopg.connect(address, connect_timeout=_CONNECT_S, options=f"-c search_path={schema}")
+    connection = _library().connect(address, connect_timeout=_CONNECT_S, options=f"-c search_path={schema}")
     if at not in _READY:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('rag_lab'))")  # two may begin at once

@@ -45,7 +45,13 @@ def ollama_server(
         if path == "/api/show":
             info = {"general.architecture": "tiny", "tiny.context_length": context_tokens}
             return {"model_info": info, "capabilities": list(capabilities), "details": _DETAILS}
-        return _embedded(body) if path == "/api/embed" else _chat(body, reply)
+        if path != "/api/embed":
+            return _chat(body, reply)
+        window = (body.get("options") or {}).get("num_ctx", _WINDOW)
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        read = [" ".join(text.split()[:window]) for text in texts]
+        rows, n_read = hashed_rows(read, body.get("dimensions", 16)), sum(len(text.split()) for text in read)
+        return {"model": body["model"], "embeddings": rows, "prompt_eval_count": n_read}
 
     with running_server(script, render, descriptions=_LOOKS) as server:
         yield server
@@ -82,15 +88,3 @@ def _first(text: str, n: int) -> tuple[str, int]:
     """Return the first `n` words of a text, and how many may follow."""
     words = text.split()
     return (text, n - len(words)) if len(words) <= n else (" ".join(words[:n]), 0)
-
-
-def _embedded(body: Json) -> Json:
-    window = (body.get("options") or {}).get("num_ctx", _WINDOW)
-    texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
-    read = [" ".join(text.split()[:window]) for text in texts]
-    n_read = sum(len(text.split()) for text in read)
-    return {
-        "model": body["model"],
-        "embeddings": hashed_rows(read, body.get("dimensions", 16)),
-        "prompt_eval_count": n_read,
-    }

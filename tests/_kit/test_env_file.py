@@ -41,19 +41,19 @@ def test_the_working_folder_goes_before_the_project_and_the_environment_before_b
 
 
 def test_a_key_that_was_read_is_hidden_wherever_it_would_be_shown(tmp_path):
+    read_env_files(tmp_path)
+    assert env_files_read == {}
     (tmp_path / ".env").write_text("MY_API_KEY=a-key-of-nobody\n")
     read_env_files(tmp_path)
     assert hide_known("it says a-key-of-nobody") == "it says [hidden]"
 
 
-def test_without_a_file_nothing_is_read(tmp_path):
-    read_env_files(tmp_path)
-    assert env_files_read == {}
-
-
-def test_a_file_that_is_no_text_is_one_sentence(tmp_path):
-    (tmp_path / ".env").write_bytes(b"\xff\xfe\x00K=v")
-    with pytest.raises(ConfigError, match=r"\.env: it is not text in UTF-8; write NAME=value"):
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"\xff\xfe\x00K=v", "it is not text in UTF-8"), (b"#" * 2**20 + b"\n", "it is too large")]
+)
+def test_a_file_that_is_no_text_or_too_large_is_one_sentence(tmp_path, content, why):
+    (tmp_path / ".env").write_bytes(content)
+    with pytest.raises(ConfigError, match=rf"\.env: {why}; write NAME=value"):
         read_env_files(tmp_path)
 
 
@@ -122,9 +122,3 @@ def test_a_command_takes_the_keys_of_a_foreign_file_and_not_its_browser(tmp_path
     (tmp_path / ".env").write_text(f"BROWSER={tmp_path}/evil.sh\nGOOGLE_API_KEY=key\n")
     done = subprocess.run([sys.executable, "-c", COMMAND, "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.endswith("False key\n")
-
-
-def test_a_file_that_is_too_large_is_one_sentence(tmp_path):
-    (tmp_path / ".env").write_text("#" * 2**20 + "\n")
-    with pytest.raises(ConfigError, match=r"\.env: it is too large; write"):
-        read_env_files(tmp_path)

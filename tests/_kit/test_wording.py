@@ -10,46 +10,22 @@ from rag_lab._kit import wording
 from rag_lab._kit import wording as numbers
 
 
-@pytest.mark.parametrize(("n", "written"), [(0, "0 questions"), (1, "1 question"), (1200, "1,200 questions")])
-def test_counts_agree_with_their_noun(n: int, written: str) -> None:
-    assert wording.counted(n, "question") == written
+def test_counts_agree_with_their_noun_and_lists_end_with_and() -> None:
+    assert [wording.counted(n, "question") for n in (0, 1, 1200)] == ["0 questions", "1 question", "1,200 questions"]
+    assert [wording.listing(list("abc"[:n])) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
+    found = [wording.some_of([str(name) for name in range(n)], most=3) for n in (0, 1, 3, 5)]
+    assert found == ["", "0", "0, 1 and 2", "0, 1, 2 and 2 more"]
 
 
-@pytest.mark.parametrize(("names", "written"), [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")])
-def test_lists_end_with_and(names: list[str], written: str) -> None:
-    assert wording.listing(names) == written
+def test_verdicts_are_short_beside_the_difference_that_they_are_about() -> None:
+    below = "+0.003 is below the noise floor of 0.019"
+    assert wording.short_verdict(f"the data cannot tell: {below}") == wording.short_verdict(below) == below
 
 
-@pytest.mark.parametrize(("n", "written"), [(0, ""), (1, "0"), (3, "0, 1 and 2"), (5, "0, 1, 2 and 2 more")])
-def test_of_many_names_some_are_written(n: int, written: str) -> None:
-    assert wording.some_of([str(name) for name in range(n)], most=3) == written
-
-
-@pytest.mark.parametrize(
-    ("said", "written"),
-    [
-        (
-            "the data cannot tell: 30 questions could have shown a difference of 0.070",
-            "30 questions could have shown a difference of 0.070",
-        ),
-        (
-            "the data cannot tell: +0.003 is below the noise floor of 0.019",
-            "+0.003 is below the noise floor of 0.019",
-        ),
-        ("better", "better"),
-        ("no difference on any of the 5 questions", "no difference on any of the 5 questions"),
-    ],
-)
-def test_verdicts_are_short_beside_the_difference_that_they_are_about(said: str, written: str) -> None:
-    assert wording.short_verdict(said) == written
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [(0.71249, "0.712"), (-0.0454, "−0.045"), (-0.0001, "0.000"), (12.34, "12.3"), (10542.4, "10,542")],
-)
-def test_plain(value: float, written: str) -> None:
-    assert numbers.plain(value) == written
+def test_a_number_has_three_decimals_below_ten_and_fewer_above_and_a_zero_no_sign() -> None:
+    written = ["0.712", "−0.045", "0.000", "12.3", "10,542"]
+    assert [numbers.plain(value) for value in (0.71249, -0.0454, -0.0001, 12.34, 10542.4)] == written
+    assert [numbers.signed(value) for value in (0.0001, -0.0001, 2)] == ["0.000", "0.000", "+2.000"]
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, math.inf, "", "x"])

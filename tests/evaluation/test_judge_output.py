@@ -44,6 +44,7 @@ def test_the_first_object_counts_whatever_stands_around_it():
         (ChatReply('{"statements": [{"reason": "r", "verdict": -1}]}'), Verdicts, "verdict is -1"),
         (ChatReply('{"TP": [], "FP": [], "FN": []}'), Classes, "classified no statement"),
         (ChatReply(error="HTTP 500"), Verdict, "the judge failed: HTTP 500"),
+        (ChatReply(error="HTTP 429", transient=True), Verdict, "the judge failed: HTTP 429"),
     ],
 )
 def test_each_bad_reply_has_its_reason(reply, model, reason):
@@ -51,13 +52,7 @@ def test_each_bad_reply_has_its_reason(reply, model, reason):
         read_reply(reply, model)
     assert reason in caught.value.reason
     assert len(caught.value.reason) < 200
-    assert caught.value.permanent
-
-
-def test_a_transient_error_does_not_last():
-    with pytest.raises(JudgeError) as caught:
-        read_reply(ChatReply(error="HTTP 429", transient=True), Verdict)
-    assert not caught.value.permanent
+    assert caught.value.permanent is not reply.transient
 
 
 @given(st.text(max_size=60))

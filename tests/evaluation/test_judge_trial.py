@@ -86,9 +86,8 @@ def test_a_judge_that_reads_passes(dataset):
     assert (found.agreement.exact_share, found.agreement.mean_absolute_difference) == (1, 0)
     assert "tells right answers from wrong ones by ragas.faithfulness (AUC" in found.verdict
     assert not found.passes  # on so few questions nobody does
-    assert (
-        "it was tried on too few to pass: 7 questions, at least 20: do not build on its scores before" in found.verdict
-    )
+    few = "it was tried on too few to pass: 7 questions, at least 20: do not build on its scores before"
+    assert few in found.verdict
     more = replace(found, n_questions=20, telling=tuple(replace(each, n_questions=20) for each in found.telling))
     assert more.passes and more.verdict.endswith(", 20 questions): its scores can be used.")
 
@@ -171,14 +170,9 @@ def test_a_dataset_without_references_cannot_try_a_judge(tmp_path):
         trial_items(Dataset.load(path), 5)
 
 
-def test_metrics_that_need_an_embedder_wait_for_one():
-    assert set(judged_metrics(True)) - set(judged_metrics(False)) == {
-        "ragas.answer_relevancy",
-        "ragas.answer_correctness",
-    }
-
-
-def test_nearly_all_objects_suffice():
+def test_metrics_that_need_an_embedder_wait_for_one_and_nearly_all_objects_suffice():
+    waiting = set(judged_metrics(True)) - set(judged_metrics(False))
+    assert waiting == {"ragas.answer_relevancy", "ragas.answer_correctness"}
     assert Objects("m", 9, 10).suffices
     assert not Objects("m", 8, 10).suffices
     assert Discrimination("m", "all", 1.0, 0.6, 1.0, 20, 4).has_enough
@@ -201,10 +195,8 @@ def test_a_metric_that_reads_numbers_finds_changed_ones_and_no_negation(dataset)
     assert found["all"].n_wrong == sum(telling.n_wrong for name, telling in found.items() if name != "all")
 
 
-def always(trace):
-    """One, whatever is said."""
-    return 1.0
-
-
 def test_a_metric_that_knows_nothing_is_no_better_than_chance(dataset):
+    def always(trace):
+        return 1.0
+
     assert {told.auc for told in try_metric(always, dataset, n_questions=4) if told.auc is not None} == {0.5}

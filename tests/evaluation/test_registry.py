@@ -20,40 +20,26 @@ from rag_lab.evaluation.registry import (
 
 def test_every_described_metric_can_be_built():
     for info in describe():
-        name = (
-            info.name.replace("@k", "@10").replace("<n>", "800").replace("<stage>", "rerank").replace("<measure>", "RR")
-        )
+        name = info.name
+        for placeholder, text in (("@k", "@10"), ("<n>", "800"), ("<stage>", "rerank"), ("<measure>", "RR")):
+            name = name.replace(placeholder, text)
         metric = build_metric(name, Tools())
-        assert metric.name == name
-        assert metric.needs == info.needs
-        assert metric.identity()["metric"] == name
+        assert (metric.name, metric.needs, metric.identity()["metric"]) == (name, info.needs, name)
 
 
 def test_all_problems_are_named_at_once():
     names = [
-        "retrieval.ndgc@10",
-        "retrieval.ndcg",
-        "retrieval.ndcg@0",
-        "retrieval.ndcg@5000",
-        "retrieval.ndcg@ten",
-        "answer.token_f1@5",
-        "ragas.faithfulness",
-        "citations.recall",
-        "citations.recall",
-        "cost.seconds.",
-    ]
+        "retrieval.ndgc@10", "retrieval.ndcg", "retrieval.ndcg@0", "retrieval.ndcg@5000", "retrieval.ndcg@ten",
+        "answer.token_f1@5", "ragas.faithfulness", "citations.recall", "citations.recall", "cost.seconds.",
+    ]  # fmt: skip
     found = problems(names, has_judge=False)
     assert len(found) == 9
-    text = "\n".join(found)
-    assert "did you mean 'retrieval.ndcg@k'" in text
-    assert "'retrieval.ndcg' needs a cut-off from 1 to 1000 and none is given" in text
-    assert "impossible cut-off" in text
-    assert "'answer.token_f1@5' takes no cut-off" in text
-    assert "'ragas.faithfulness' needs a judge" in text
-    assert "'citations.recall' is named 2 times" in text
-
-
-def test_nothing_is_wrong_with_a_good_list():
+    parts = (
+        "did you mean 'retrieval.ndcg@k'", "'retrieval.ndcg' needs a cut-off from 1 to 1000 and none is given",
+        "impossible cut-off", "'answer.token_f1@5' takes no cut-off", "'ragas.faithfulness' needs a judge",
+        "'citations.recall' is named 2 times",
+    )  # fmt: skip
+    assert [part for part in parts if part not in "\n".join(found)] == []
     assert problems(["retrieval.ndcg@10", "ragas.faithfulness", "cost.seconds.rerank"], has_judge=True) == []
 
 
@@ -106,11 +92,6 @@ def test_the_cutoff_and_the_stage_are_arguments():
     assert parse_name("retrieval.SetF(beta=2.0)").argument == "SetF(beta=2.0)"
 
 
-def test_names_are_sorted_and_unique():
-    names = metric_names()
-    assert names == sorted(set(names))
-
-
 def test_checking_names_loads_no_heavy_library():
     code = (
         "import sys; from rag_lab.evaluation.registry import describe, problems;"
@@ -121,6 +102,6 @@ def test_checking_names_loads_no_heavy_library():
     assert done.stdout.strip() == "[]"
 
 
-def test_every_metric_has_a_row():
-    rows = metrics_table().splitlines()[2:]
-    assert sorted(row.split("`")[1] for row in rows) == metric_names()
+def test_names_are_sorted_and_unique_and_every_metric_has_a_row():
+    rows, names = metrics_table().splitlines()[2:], metric_names()
+    assert sorted(row.split("`")[1] for row in rows) == names == sorted(set(names))

@@ -218,15 +218,12 @@ def test_another_kind_of_database_is_a_sentence(tmp_path, monkeypatch, address):
 
 @pytest.mark.parametrize(
     "rest",
-    ["u:hunter/s3cret@h/db", "u:123/s3cret@h/db", "u:hunter@s3cret@h/db", "u:s3cret%@h/db", "u:s3cret@[::1/db"]
-    + [
-        "u:s3cret@h:99999/db",
-        "u:s3cret@h:no/db",
-        "u:s3cret@h:0/db",
-        "u:s3cret@a:1,b:2,c/db?port=1,2",
-        "u:s3cret@h/d?x=1",
+    [
+        "u:hunter/s3cret@h/db", "u:123/s3cret@h/db", "u:hunter@s3cret@h/db", "u:s3cret%@h/db", "u:s3cret@[::1/db",
+        "u:s3cret@h:99999/db", "u:s3cret@h:no/db", "u:s3cret@h:0/db", "u:s3cret@h:00/db",
+        "u:s3cret@a:1,b:2,c/db?port=1,2", "u:s3cret@h/d?x=1",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_address_of_a_database_is_a_sentence_without_it(tmp_path, monkeypatch, rest):
     monkeypatch.setenv(VARIABLE, f"postgresql://{rest}")
     with pytest.raises(ConfigError, match="is not the address of a PostgreSQL database; write") as told:

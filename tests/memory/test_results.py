@@ -11,20 +11,6 @@ from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.memory.results import Memory, batches
 
 
-def test_what_is_stored_is_recalled_and_nothing_else(tmp_path):
-    memory = Memory(tmp_path / "m.sqlite")
-    memory.store("room", {"a": "1", "b": "2"})
-    assert memory.recall(["a", "b", "c"]) == {"a": "1", "b": "2"}
-    assert memory.counts() == {"room": 2}
-
-
-def test_recall_takes_more_keys_than_sqlite_takes_parameters(tmp_path):
-    memory = Memory(tmp_path / "m.sqlite")
-    values = {f"k{i}": str(i) for i in range(1500)}
-    memory.store("room", values)
-    assert memory.recall(values) == values
-
-
 def test_nothing_is_recalled_where_nothing_was_stored(tmp_path):
     memory = Memory(tmp_path / "absent" / "m.sqlite")
     assert memory.recall(["a"]) == {}
@@ -111,14 +97,6 @@ def test_what_another_has_claimed_since_is_not_given_up_for_it(tmp_path):
     with memory.keeping(["a"]):
         claim_by(memory, Process("4f0c2a1b77de", "", 57, ""))
     assert memory.claim(["a"], 1) == []
-
-
-def test_released_keys_are_free(tmp_path):
-    memory = Memory(tmp_path / "m.sqlite")
-    memory.claim(["a"], 1)
-    memory.release(["a"])
-    assert memory.recall(["a"]) == {}
-    assert memory.claim(["a"], 1) == ["a"]
 
 
 def test_a_file_that_holds_something_else_is_one_sentence(tmp_path):

@@ -22,24 +22,19 @@ def _tokens_per_second(trace: Trace) -> float | Gap:
 
 
 def _joules(trace: Trace) -> float | Gap:
-    uses = _uses(trace)
-    known = [use.joules for _, use in uses if use.joules is not None]
+    uses = [record.machine for record in trace.stages if record.machine is not None]
+    known = [use.joules for use in uses if use.joules is not None]
     return sum(known) if known else Gap("not_applicable", NO_METER if uses else NOT_HERE)
 
 
 def _sum_of_models(trace: Trace, figure: Callable[[MachineUse], float | None]) -> float | Gap:
     """Return the sum over models of a figure that a model has once, however many stages ask it: its largest."""
     largest: dict[str, float] = {}
-    for model, use in _uses(trace):
-        value = figure(use)
+    for record in trace.stages:
+        value = None if record.machine is None else figure(record.machine)
         if value is not None:
-            largest[model] = max(value, largest.get(model, 0.0))
+            largest[record.model] = max(value, largest.get(record.model, 0.0))
     return sum(largest.values()) if largest else Gap("not_applicable", NOT_HERE)
-
-
-def _uses(trace: Trace) -> list[tuple[str, MachineUse]]:
-    """Return what each call of a model of this machine took, beside the model."""
-    return [(record.model, record.machine) for record in trace.stages if record.machine is not None]
 
 
 MEASURES: Mapping[str, Callable[[Trace], float | Gap]] = {

@@ -19,25 +19,14 @@ def test_the_three_shares():
     assert values(make_trace(question, passages=CONTEXT, answer=answer)) == (1 / 4, 1 / 2, 2 / 4)
 
 
-def test_an_answer_without_citations_does_not_look_good():
-    scores = evaluate(
-        [make_trace(answer=make_answer(cites=()))], ["citations.precision", "citations.recall", "citations.validity"]
-    )
-    assert [(score.status, score.value) for score in scores] == [
-        ("not_applicable", None),
-        ("scored", 0),
-        ("not_applicable", None),
-    ]
+def test_an_answer_without_citations_does_not_look_good_and_rejected_ones_are_worse():
+    assert values(make_trace(answer=make_answer(cites=()))) == (None, 0, None)
+    assert values(make_trace(answer=make_answer(cites=(), rejected_citations=("[7]",)))) == (0, 0, 0)
 
 
 def test_citing_a_passage_twice_counts_once():
     answer = make_answer(cites=(1, 1, 1, 2), rejected_citations=("[9]", "[9]"))
     assert values(make_trace(passages=CONTEXT, answer=answer)) == (1 / 3, 1, 2 / 3)
-
-
-def test_only_rejected_citations():
-    answer = make_answer(cites=(), rejected_citations=("[7]",))
-    assert values(make_trace(answer=answer)) == (0, 0, 0)
 
 
 def test_an_unanswerable_question_has_only_validity():

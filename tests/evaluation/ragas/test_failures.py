@@ -22,9 +22,10 @@ def score(metric, judge=None, trace=None):
 
 def test_a_rating_that_does_not_exist_is_asked_again_and_then_refused():
     """RAGAs drops such a rating and returns the other prompt's alone."""
-    replies = iter(['{"rating": 3}', '{"rating": 4}', '{"rating": 2}'])
-    result = score("ragas.answer_accuracy", ScriptedJudge(lambda _: next(replies)))
-    assert (result.value, result.calls) == (0.75, 3)
+    for metric, ratings in (("ragas.answer_accuracy", (3, 4, 2)), ("ragas.context_relevance", (9, 2, 1))):
+        replies = iter([f'{{"rating": {rating}}}' for rating in ratings])
+        result = score(metric, ScriptedJudge(lambda _, replies=replies: next(replies)))
+        assert (result.value, result.calls) == (0.75, 3)
     refused = score("ragas.answer_accuracy", ScriptedJudge(lambda _: '{"rating": 3}'))
     assert (refused.status, refused.reason) == ("failed", "the judge's rating is 3; allowed are 0, 2, 4")
 
@@ -78,12 +79,6 @@ def test_half_an_opinion_is_no_score():
     result = score("ragas.context_relevance", ScriptedJudge(answer))
     assert (result.status, result.value) == ("failed", None)
     assert "no JSON" in result.reason
-
-
-def test_a_retry_that_succeeds_counts():
-    replies = iter(['{"rating": 9}', '{"rating": 2}', '{"rating": 1}'])
-    result = score("ragas.context_relevance", ScriptedJudge(lambda _: next(replies)))
-    assert (result.value, result.calls) == (0.75, 3)
 
 
 def test_a_judge_out_of_reach_is_asked_once():

@@ -50,11 +50,8 @@ def test_a_passage_that_was_judged_alone_is_named():
     told = ["useful (passage 1) — It is hot.", "not useful (passage 2) — It is cold."]
     assert lines("context_precision", ScriptedJudge(answer)) == told
     noisy = lines("noise_sensitivity")
-    assert [sum(f"({place})" in line for line in noisy) for place in ("passage 1", "passage 2", "reference")] == [
-        8,
-        8,
-        4,
-    ]
+    found = [sum(f"({place})" in line for line in noisy) for place in ("passage 1", "passage 2", "reference")]
+    assert found == [8, 8, 4]
     claims = lines("factual_correctness")
     assert [sum(f"({place})" in line for line in claims) for place in ("answer", "reference")] == [4, 4]
 
