@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
@@ -24,20 +23,6 @@ _BESIDE = 1e-9
 Cluster = tuple[Sequence[float], Sequence[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class GainShare:
-    """The share with its interval; None where it is unknown, and `reason` then says why.
-
-    Below 0 the value is worse than the floor, above 1 it is better than the ceiling. `n` counts questions.
-    """
-
-    share: float | None
-    low: float | None
-    high: float | None
-    n: int  # questions
-    reason: str = ""
-
-
 def gain_share(
     values: Sequence[float],
     floors: Sequence[float],
@@ -46,8 +31,10 @@ def gain_share(
     sign: int = 1,
     clusters: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
-) -> GainShare:
-    """Return mean(value - floor) / mean(ceiling - floor) over questions; `sign` is -1 where less is better.
+) -> Interval:
+    """Return mean(value - floor) / mean(ceiling - floor) over n questions; `sign` is -1 where less is better.
+
+    Below 0 the value is worse than the floor, above 1 it is better than the ceiling.
 
     The interval holds the ratios that Student's test of mean(value - floor - ratio * (ceiling - floor)) does not reject
     (Fieller 1954, "Some Problems in Interval Estimation"), with variances that are robust to clusters. So there is one
@@ -58,17 +45,17 @@ def gain_share(
         raise ValueError(f"paired samples must have one length, got {len(value)}, {len(floor)} and {len(ceiling)}")
     n = len(value)
     if n == 0:
-        return GainShare(None, None, None, 0, "no question has all three scores")
+        return Interval(None, None, None, 0, "no question has all three scores")
     reached, gain = sign * (value - floor), sign * (ceiling - floor)
     ours, theirs, both = (units(column, clusters) for column in (reached, gain, reached + gain))
     if theirs.mean <= 0:
-        return GainShare(None, None, None, n, "there is no gain: the ceiling is not above the floor")
+        return Interval(None, None, None, n, "there is no gain: the ceiling is not above the floor")
     if len(theirs.sums) < (FEW_VALUES if clusters is None else FEW_CLUSTERS):
-        return GainShare(None, None, None, n, "too few questions to tell a share")
+        return Interval(None, None, None, n, "too few questions to tell a share")
     ends = _fieller(ours, theirs, both, float(stdtrit(theirs.degrees_of_freedom, (1 + confidence) / 2)))
     if ends is None:
-        return GainShare(None, None, None, n, "the gain cannot be told from chance")
-    return GainShare(ours.mean / theirs.mean, *ends, n)
+        return Interval(None, None, None, n, "the gain cannot be told from chance")
+    return Interval(ours.mean / theirs.mean, *ends, n)
 
 
 def _fieller(reached: Units, gain: Units, both: Units, t: float) -> tuple[float, float] | None:

@@ -17,7 +17,7 @@ SCORES = st.lists(st.integers(0, 4).map(float), max_size=3)
 
 
 def test_the_bounds_reach_nothing_and_all_and_the_middle_half():
-    found = [gain_share(values, FLOOR, CEILING).share for values in (FLOOR, HALF, CEILING)]
+    found = [gain_share(values, FLOOR, CEILING).mean for values in (FLOOR, HALF, CEILING)]
     assert found == pytest.approx([0.0, 0.5, 1.0])
 
 
@@ -31,9 +31,9 @@ def test_what_is_exactly_half_on_every_question_has_no_spread():
 def test_the_share_lies_in_its_interval_and_units_and_direction_do_not_matter(share, seed, scale):
     values = FLOOR + share * (CEILING - FLOOR) + np.random.default_rng(seed).normal(0, 0.1, N)
     found = gain_share(values, FLOOR, CEILING)
-    assert found.low < found.share < found.high
+    assert found.low < found.mean < found.high
     other = gain_share(-scale * values + 3, -scale * FLOOR + 3, -scale * CEILING + 3, sign=-1)
-    assert (other.share, other.low, other.high) == pytest.approx((found.share, found.low, found.high), abs=1e-6)
+    assert (other.mean, other.low, other.high) == pytest.approx((found.mean, found.low, found.high), abs=1e-6)
 
 
 def test_the_interval_covers_as_often_as_it_says():
@@ -51,7 +51,7 @@ def test_questions_that_depend_on_each_other_widen_the_interval():
     groups = np.repeat(np.arange(10), 4)
     values = HALF + np.repeat(np.random.default_rng(2).normal(0, 0.2, 10), 4)
     alone, together = (gain_share(values, FLOOR, CEILING, clusters=some) for some in (None, list(groups)))
-    assert together.share == alone.share
+    assert together.mean == alone.mean
     assert together.high - together.low > 1.3 * (alone.high - alone.low)
 
 
@@ -66,7 +66,7 @@ def test_questions_that_depend_on_each_other_widen_the_interval():
 )
 def test_where_no_share_can_be_told_it_says_why(values, floors, ceilings, reason):
     found = gain_share(values, floors, ceilings)
-    assert (found.share, found.low, found.high, found.n) == (None, None, None, len(values))
+    assert (found.mean, found.low, found.high, found.n) == (None, None, None, len(values))
     assert found.reason == reason
 
 

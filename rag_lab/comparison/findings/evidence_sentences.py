@@ -134,10 +134,10 @@ def _gain_sentence(comparison: Comparison, one: Reach, bounds: tuple[float, floa
     floor, value, ceiling = (plain(mean) for mean in bounds)
     means = f"{value}, between {floor} of a closed book and {ceiling} of the labelled evidence"
     over = counted(one.found.n, "question")
-    if one.found.share is None or one.found.low is None or one.found.high is None:
+    if one.found.mean is None or one.found.low is None or one.found.high is None:
         return f"{name} has {means} in {metric} over {over}; the share of the gain is not told: {one.found.reason}."
     ends = f"{share_of_gain(one.found.low)} to {share_of_gain(one.found.high)}"
-    return f"{name} reaches {share_of_gain(one.found.share)} [{ends}] of the gain in {metric}: {means}, over {over}."
+    return f"{name} reaches {share_of_gain(one.found.mean)} [{ends}] of the gain in {metric}: {means}, over {over}."
 
 
 MUCH = 0.25  # of all labelled pieces: where one place loses less, no setting decides

@@ -16,9 +16,10 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.statistics.intervals import Interval
 from rag_lab.statistics.per_question import cluster_labels, exact_mean, per_question
 from rag_lab.statistics.scales import UNKNOWN, Scale
-from rag_lab.statistics.shares import GainShare, gain_share
+from rag_lab.statistics.shares import gain_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,7 @@ class Reach:
     floor: str | None
     ceiling: str | None
     means: tuple[float, float, float] | None
-    found: GainShare
+    found: Interval
 
 
 def reachable_gain(tables: RunTables) -> tuple[Reach, ...]:
@@ -114,10 +115,10 @@ def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> 
     if floor is None or ceiling is None:
         missing = [BOUNDS[kind] for kind, one in ((FLOOR, floor), (CEILING, ceiling)) if one is None]
         reason = f"no variant with its reader reads {' or '.join(missing)}"
-        return Reach(variant, metric, floor, ceiling, None, GainShare(None, None, None, 0, reason))
+        return Reach(variant, metric, floor, ceiling, None, Interval(None, None, None, 0, reason))
     if without := [one for one in (floor, ceiling) if one not in wide or wide[one].isna().all()]:
         reason = f"{tables.called(without[0])} has no score: {_why_not(tables, without[0], metric)}"
-        return Reach(variant, metric, floor, ceiling, None, GainShare(None, None, None, 0, reason))
+        return Reach(variant, metric, floor, ceiling, None, Interval(None, None, None, 0, reason))
     both = wide[[variant, floor, ceiling]].dropna()
     values, floors, ceilings = (both.iloc[:, place] for place in range(3))
     clusters = cluster_labels(both.index, tables.clusters) if tables.clusters is not None else None

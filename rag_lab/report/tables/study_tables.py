@@ -104,7 +104,7 @@ def _reach(comparison: Comparison, one: Reach, means: tuple[float, ...]) -> tupl
     found = one.found
     has_interval = found.low is not None and found.high is not None
     ends = f"{share_of_gain(found.low or 0)} to {share_of_gain(found.high or 0)}" if has_interval else DASH
-    share = DASH if found.share is None else share_of_gain(found.share)
+    share = DASH if found.mean is None else share_of_gain(found.mean)
     return (
         comparison.name(one.variant_id), comparison.directed(one.metric), str(found.n), *map(plain, means), share, ends,
         found.reason,

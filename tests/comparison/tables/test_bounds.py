@@ -40,10 +40,10 @@ def reach(found, variant):
 
 def test_each_variant_reaches_its_share_of_what_its_reader_could(found):
     shares = {name: reach(found, name).found for name in ("base", "file", "wider")}
-    assert {name: round(one.share, 2) for name, one in shares.items()} == pytest.approx(
+    assert {name: round(one.mean, 2) for name, one in shares.items()} == pytest.approx(
         {"base": 0.5, "file": 0.8, "wider": 0.75}, abs=0.02
     )
-    assert all(one.low < one.share < one.high and one.n == N for one in shares.values())
+    assert all(one.low < one.mean < one.high and one.n == N for one in shares.values())
 
 
 def test_bounds_and_metrics_that_read_no_answer_have_no_share(found):
@@ -53,7 +53,7 @@ def test_bounds_and_metrics_that_read_no_answer_have_no_share(found):
 
 def test_another_reader_needs_bounds_of_its_own(found):
     one = reach(found, "quotes")
-    assert (one.floor, one.ceiling, one.means, one.found.share) == (None, None, None, None)
+    assert (one.floor, one.ceiling, one.means, one.found.mean) == (None, None, None, None)
     assert one.found.reason == "no variant with its reader reads nothing or the labelled evidence"
 
 
