@@ -65,11 +65,11 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Spa
     work = work_now.get()
     at_work = {"rag_lab.variant": work.variant, "rag_lab.stage": work.stage, "rag_lab.questions": work.questions}
     known = {name: value for name, value in at_work.items() if value} | dict(attributes or {})
-    tracer, context = _tracer(os.getpid()), None
+    tracer = _tracer(os.getpid())  # first: it says what to do where OpenTelemetry is missing
     from opentelemetry import trace
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    parent = os.environ.get(PARENT)
+    context, parent = None, os.environ.get(PARENT)
     if parent and not trace.get_current_span().get_span_context().is_valid:  # the first span of a kernel
         context = TraceContextTextMapPropagator().extract({"traceparent": parent})
     with tracer.start_as_current_span(name, context=context, record_exception=False) as inner:
@@ -84,18 +84,7 @@ def traced(function: Callable[P, R]) -> Callable[P, R]: ...
 def traced(function: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def traced(function: Any) -> Any:
     """Trace each call of a function as a span of its name: `@traced`, or `@traced("name")`."""
-    if isinstance(function, str):
-        return functools.partial(_named, function)
-    return _named(function.__qualname__, function)
-
-
-def _named(name: str, function: Callable[P, R]) -> Callable[P, R]:
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        with span(name):
-            return function(*args, **kwargs)
-
-    return call
+    return span(function) if isinstance(function, str) else span(function.__qualname__)(function)
 
 
 def trace_environment() -> dict[str, str]:

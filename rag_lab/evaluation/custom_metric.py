@@ -25,7 +25,7 @@ from rag_lab.evaluation.judge_queue import JudgeReplies, RememberedJudge
 from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Need, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.remembered import trace_bytes
 from rag_lab.memory.results import batches
-from rag_lab.records import Score, StageRecord, Trace
+from rag_lab.records import Score, Trace
 
 _NOT_OF_STAGES = {"question", "repeat", "stages", "texts"}
 FIELDS = frozenset(each.name for each in fields(Trace)) - _NOT_OF_STAGES
@@ -81,8 +81,8 @@ def models_asked(made: Any, name: str) -> list[str]:
         return []
     asked = [each.name for each in parameters if each.name in _MODELS]
     for each in parameters:
-        is_given = each.default is not each.empty or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-        if each.name not in _MODELS and not is_given:
+        has_default = each.default is not each.empty or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        if each.name not in _MODELS and not has_default:
             raise ConfigError(
                 f"The metric {name!r} takes {each.name!r}; it is called with a trace, and with the models `judge` and "
                 "`embedder` where it names them."
@@ -112,29 +112,15 @@ def _names(made: Any, attribute: str, allowed: Collection[str], name: str) -> fr
 
 
 class WatchedTrace(Trace):
-    """A trace that notes when its `stages` are read, also by way of `failure` and `curable`: they differ from run to
-    run.
-    """
+    """A trace that has `stages_read` once its `stages` were, also by `failure` and `curable`: they differ by run."""
 
     __slots__ = ("stages_read",)
-    stages_read: bool
 
-    def __init__(self, *values: Any, **named: Any) -> None:
-        object.__setattr__(self, "stages_read", False)
-        super().__init__(*values, **named)
-
-    @property
-    def stages(self) -> tuple[StageRecord, ...]:
-        """The records of the stages."""
-        object.__setattr__(self, "stages_read", True)
-        return _SLOT.__get__(self)  # type: ignore[no-any-return]
-
-    @stages.setter
-    def stages(self, value: tuple[StageRecord, ...]) -> None:
-        _SLOT.__set__(self, value)
-
-
-_SLOT: Any = Trace.__dict__["stages"]
+    def __getattribute__(self, name: str) -> Any:
+        """Note where the records of the stages are read."""
+        if name == "stages":
+            object.__setattr__(self, "stages_read", True)
+        return super().__getattribute__(name)
 
 
 @dataclass(frozen=True)
@@ -244,7 +230,7 @@ class CustomMetric:
         except CustomCodeError as error:
             after = f"{trace.failure.stage} failed: {trace.failure.reason}; then " if trace.failure else ""
             found = Gap("failed", f"{after}{error}")
-        if seen.stages_read:
+        if hasattr(seen, "stages_read"):
             self._of_run.add((trace.question.question_id, trace.repeat))
         own_s = time.perf_counter() - started
         is_gap, replies = isinstance(found, Gap), list(judge.replies.values()) if judge else []
