@@ -82,7 +82,13 @@ class PipelineConfig(Section):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise ConfigError("; ".join(_sentence(detail) for detail in error.errors())) from None
+            problems = [
+                unknown_name("parameter", key_of(detail), dotted_keys())
+                if detail["type"] == "extra_forbidden"
+                else f"{key_of(detail)}: {complaint_and_value(detail)}"
+                for detail in error.errors()
+            ]
+            raise ConfigError("; ".join(problems)) from None
 
     @classmethod
     def load(cls, path: Path | str) -> PipelineConfig:
@@ -97,13 +103,17 @@ class PipelineConfig(Section):
         if problems:
             raise ConfigError("; ".join(problems))
         for key, value in changes.items():
-            _assign(data, key.split("."), value)
+            section, _, name = key.rpartition(".")
+            (data[section] if section else data)[name] = value
         return self.parse(data)._made_from(self.origin)
 
     def flat(self) -> dict[str, Any]:
         """Return the configuration as dotted keys, in the order of the sections."""
-        data = self.model_dump()
-        return {key: _lookup(data, key.split(".")) for key in dotted_keys()}
+        data, found = self.model_dump(), {}
+        for key in dotted_keys():
+            section, _, name = key.rpartition(".")
+            found[key] = data[section][name] if section else data[name]
+        return found
 
     @cached_property
     def origin(self) -> Origin:
@@ -138,6 +148,13 @@ class PipelineConfig(Section):
         return self
 
 
+SECTIONS: dict[str, type[Section]] = {
+    name: info.annotation
+    for name, info in PipelineConfig.model_fields.items()
+    if isinstance(info.annotation, type) and issubclass(info.annotation, Section)
+}
+
+
 def config_of(documents: Any) -> PipelineConfig:
     """Return the pipeline that a data set names in pipeline.yaml; the defaults where it, or documents, name none.
 
@@ -169,7 +186,11 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return dotted keys as the sections of a configuration file: `{"corpus": {"chunk_size": 400}}`."""
     sections: dict[str, Any] = {}
     for key, value in settings.items():
-        _assign(sections, key.split("."), value)
+        *path, name = key.split(".")
+        inner = sections
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[name] = value
     return sections
 
 
@@ -186,25 +207,23 @@ def module_problems(configs: Iterable[PipelineConfig]) -> list[str]:
 def module_kinds() -> dict[str, Any]:
     """Return the keys that name a module, each with its kind, as the fields of the sections are annotated."""
     found: dict[str, Any] = {}
-    for name, info in PipelineConfig.model_fields.items():
-        section = info.annotation
-        if isinstance(section, type) and issubclass(section, Section):
-            for inner, field in section.model_fields.items():
-                of_values = [rule for part in get_args(field.annotation) for rule in getattr(part, "__metadata__", ())]
-                rules = [*field.metadata, *of_values]
-                found |= {f"{name}.{inner}": kind for kind in rules if hasattr(kind, "problem")}
+    for name, section in SECTIONS.items():
+        for inner, field in section.model_fields.items():
+            of_values = [rule for part in get_args(field.annotation) for rule in getattr(part, "__metadata__", ())]
+            kinds = (rule for rule in (*field.metadata, *of_values) if hasattr(rule, "problem"))
+            found |= {f"{name}.{inner}": kind for kind in kinds}
     return found
 
 
 def choices_of(key: str, value: Any) -> list[Any]:
     """Return the values that a key of few values may have in place of `value`; none of one that takes any."""
     section, _, name = key.rpartition(".")
-    sections: Any = PipelineConfig.model_fields[section].annotation if section else PipelineConfig
-    info = sections.model_fields[name]
+    info = (SECTIONS[section] if section else PipelineConfig).model_fields[name]
     kinds = [rule for rule in info.metadata if hasattr(rule, "names")]
-    literals = [True, False] if info.annotation is bool else list(get_args(info.annotation))
-    choices = kinds[0].names() if kinds else literals
-    if info.annotation is int and value == 0:
+    choices = [True, False] if info.annotation is bool else list(get_args(info.annotation))
+    if kinds:
+        choices = kinds[0].names()
+    elif info.annotation is int and value == 0:
         choices = [1]
     return [one for one in choices if one != value and isinstance(one, str | bool | int)]
 
@@ -217,28 +236,6 @@ def _texts(value: Any) -> list[str]:
 def dotted_keys() -> list[str]:
     """Return every key that `override` knows."""
     keys = []
-    for name, info in PipelineConfig.model_fields.items():
-        section = info.annotation
-        if isinstance(section, type) and issubclass(section, Section):
-            keys += [f"{name}.{inner}" for inner in section.model_fields]
-        else:
-            keys.append(name)
+    for name in PipelineConfig.model_fields:
+        keys += [f"{name}.{inner}" for inner in SECTIONS[name].model_fields] if name in SECTIONS else [name]
     return keys
-
-
-def _sentence(detail: Any) -> str:
-    if detail["type"] == "extra_forbidden":
-        return unknown_name("parameter", key_of(detail), dotted_keys())
-    return f"{key_of(detail)}: {complaint_and_value(detail)}"
-
-
-def _assign(data: dict[str, Any], path: list[str], value: Any) -> None:
-    for part in path[:-1]:
-        data = data.setdefault(part, {})
-    data[path[-1]] = value
-
-
-def _lookup(data: dict[str, Any], path: list[str]) -> Any:
-    for part in path:
-        data = data[part]
-    return data

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, cached_property, wraps
+from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import home as home_folder
@@ -49,23 +50,6 @@ INDEX_SLOTS = ("splitter", "file_readers", "store", "embedding_model", "vision_m
 SLOTS = (*STAGE_SLOTS, *INDEX_SLOTS[:3], *(f"{role}_model" for role in ModelsConfig.model_fields))
 
 
-Params = ParamSpec("Params")
-Result = TypeVar("Result")
-
-
-def _at_home(
-    method: Callable[Concatenate[Pipeline, Params], Result],
-) -> Callable[Concatenate[Pipeline, Params], Result]:
-    """Let models keep what they remember in the home of the pipeline that they work for."""
-
-    @wraps(method)
-    def at_home(pipeline: Pipeline, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        with working_at(pipeline.home_override):
-            return method(pipeline, *args, **kwargs)
-
-    return at_home
-
-
 @rich_display("rag_lab.notebook.views.pipeline_view:pipeline_view")
 class Pipeline:
     """One variant of the pipeline on one corpus, as a value: `set` and `replace` return another.
@@ -93,7 +77,8 @@ class Pipeline:
     ) -> None:
         self.config = config or config_of(documents)
         self.overrides: Mapping[str, Any] = {}
-        self._documents, self._asked, self._home, self._progress = documents, questions, home, progress
+        self.home_override = Path(home) if home else None
+        self._documents, self._asked, self._progress = documents, questions, progress
         self._builds = True
         self._on_index = False  # given open, without a dataset
         self._open: dict[str, tuple[CorpusIndex, Embedder]] = {}  # by what reads, splits and embeds
@@ -163,7 +148,7 @@ class Pipeline:
     @cached_property
     def home(self) -> Path:
         """The folder below which indexes and results are kept."""
-        return Path(self._home) if self._home else usable_home()
+        return self.home_override or usable_home()
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -181,74 +166,82 @@ class Pipeline:
         return self.parts.memory
 
     @cached_property
-    @_at_home
     def parts(self) -> Parts:
-        """What the stages are made of."""
-        config, home = self.config, self.home
+        """What the stages are made of; models keep what they remember in the home of this pipeline."""
+        config, home, overrides = self.config, self.home, self.overrides
         models = [config.models.embedding, config.models.vision]
-        objects = [id(self.overrides.get(slot)) for slot in INDEX_SLOTS]
+        objects = [id(overrides.get(slot)) for slot in INDEX_SLOTS]
         key = digest([config.corpus.model_dump(), config.store.model_dump(), models, objects])
-        if key not in self._open:
-            self._open[key] = self._open_index(home)
-        index, embedder = self._open[key]
-        return self._parts(index, embedder, Memory(home / "stages.sqlite"), self.dataset.language)
-
-    @property
-    def home_override(self) -> Path | None:
-        """The folder that it was given for indexes and results; None where it is the workbench's."""
-        return Path(self._home) if self._home else None
+        with working_at(self.home_override):
+            if key not in self._open:
+                model = shared.embedder(overrides.get("embedding_model", config.models.embedding))
+                embedder = RememberedEmbedder(model, home / "vectors.sqlite")
+                vision = None
+                if config.corpus.pdf == "vision":
+                    vision = shared.chat_model(overrides.get("vision_model", config.models.vision))
+                index = open_index(
+                    self.dataset.corpus_dir,
+                    config.corpus,
+                    embedder,
+                    home=home,
+                    store=config.store,
+                    custom_store=overrides.get("store"),
+                    splitter=overrides.get("splitter"),
+                    readers=overrides.get("file_readers", {}),
+                    vision=vision,
+                    progress=self._progress,
+                    build=self._builds,
+                )
+                self._open[key] = index, embedder
+            return self._parts(*self._open[key], Memory(home / "stages.sqlite"), self.dataset.language)
 
     @property
     def language(self) -> str:
         """The language that `retrieval.analyzer: auto` goes by: what is declared, else what the texts are in."""
         return self.dataset.language or self.index.language()
 
-    @_at_home
     def prepare(self, questions: Sequence[Question] = ()) -> None:
         """Build what the searches read for these questions, where it is missing, so that none is charged with it.
 
         Raises:
             ConfigError: if the embedding model does not read all of the chunks, and `on_truncation` is `refuse`.
         """
-        self._refuse_truncation()
-        prepare(self.parts, self.stages, questions)
-        self._refuse_truncation()  # a model that was downloaded for it says only now how much it reads
+        with working_at(self.home_override):
+            self._refuse_truncation()
+            prepare(self.parts, self.stages, questions)
+            self._refuse_truncation()  # a model that was downloaded for it says only now how much it reads
 
     def _refuse_truncation(self) -> None:
-        if self._refuses and (truncation := self.truncation) and truncation.longer:
+        if self.config.on_truncation == "refuse" and (truncation := self.truncation) and truncation.longer:
             model = self.replaced.get("embedding_model", self.config.models.embedding)
-            told = truncation.total.text("the chunks", model)
-            raise ConfigError(f"{told}, and on_truncation is refuse; make chunks smaller, or choose another model.")
+            what = truncation.total.text("the chunks", model)
+            raise ConfigError(f"{what}, and on_truncation is refuse; make chunks smaller, or choose another model.")
 
     @property
-    @_at_home
     def truncation(self) -> TruncatedChildren | None:
         """What the embedding model never reads of the chunks; None where no search asks it, or it does not say."""
-        return self.index.truncation if self.config.searches_vectors else None
-
-    @property
-    def _refuses(self) -> bool:
-        return self.config.on_truncation == "refuse"
+        with working_at(self.home_override):
+            return self.index.truncation if self.config.searches_vectors else None
 
     @cached_property
-    @_at_home
     def stages(self) -> tuple[Stage, ...]:
         """All stages, in their order; made once, as a custom module remembers that it was tried."""
-        parts = self.parts
-        return (
-            conversation_stage(parts),
-            understand_stage(parts),
-            *rewrite_stages(parts),
-            rephrase_stage(parts),
-            *hyde_stages(parts),
-            *searches(parts),
-            hyde_search(parts),
-            merge(parts),
-            rerank_stage(parts),
-            select_stage(parts),
-            context_stage(parts),
-            *answer_stages(parts),
-        )
+        with working_at(self.home_override):
+            parts = self.parts
+            return (
+                conversation_stage(parts),
+                understand_stage(parts),
+                *rewrite_stages(parts),
+                rephrase_stage(parts),
+                *hyde_stages(parts),
+                *searches(parts),
+                hyde_search(parts),
+                merge(parts),
+                rerank_stage(parts),
+                select_stage(parts),
+                context_stage(parts),
+                *answer_stages(parts),
+            )
 
     def steps(
         self, questions: Sequence[Question], answer: Collection[str] | None = None, read: Read | None = None
@@ -272,7 +265,6 @@ class Pipeline:
             if places:
                 yield stage, places
 
-    @_at_home
     def run(
         self,
         questions: Sequence[Question] | None = None,
@@ -294,17 +286,25 @@ class Pipeline:
             progress: called when a stage begins and after each batch with stage, traces done and traces to do.
         """
         asked = self.dataset.questions if questions is None else questions
-        self.prepare(asked)
-        located = self.locate(asked)[0]
-        traces = [Trace(question, repeat) for question in located]
-        for stage, places in self.steps(located, answer, read):
-            some = [traces[place] for place in places]
-            if "ranked" in stage.writes:  # what the stage selects replaces the reranker's order, which is kept
-                some = [replace(trace, reranked=trace.ranked) if trace.ranked else trace for trace in some]
-            done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=self._refuses)
-            for place, trace in zip(places, done, strict=True):
-                traces[place] = trace
-        return traces if read else [_with_texts(trace, self.index) for trace in traces]
+        refuses = self.config.on_truncation == "refuse"
+        with working_at(self.home_override):
+            self.prepare(asked)
+            located = self.locate(asked)[0]
+            traces = [Trace(question, repeat) for question in located]
+            for stage, places in self.steps(located, answer, read):
+                some = [traces[place] for place in places]
+                if "ranked" in stage.writes:  # what the stage selects replaces the reranker's order, which is kept
+                    some = [replace(trace, reranked=trace.ranked) if trace.ranked else trace for trace in some]
+                done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=refuses)
+                for place, trace in zip(places, done, strict=True):
+                    traces[place] = trace
+            if read:
+                return traces
+            found = []
+            for trace in traces:
+                hits = [*trace.base_hits, *trace.candidates, *trace.ranked, *chain(*trace.hits.values())]
+                found.append(replace(trace, texts={hit.span: self.index.text(hit) for hit in hits}))
+            return found
 
     def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
         """Answer one question, from what an asker with these permissions may see (None: everything).
@@ -343,12 +343,8 @@ class Pipeline:
         return {stage.name: dict(stage.identity()) for stage in on}
 
     def __repr__(self) -> str:
-        parts = [
-            repr(self.corpus_name),
-            repr(self.config),
-            *(f"{place}={what}" for place, what in self.replaced.items()),
-        ]
-        return f"Pipeline({', '.join(parts)})"
+        objects = (f"{place}={what}" for place, what in self.replaced.items())
+        return f"Pipeline({', '.join([repr(self.corpus_name), repr(self.config), *objects])})"
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with these attributes; indexes that are open are shared."""
@@ -357,28 +353,6 @@ class Pipeline:
             vars(other).pop(made, None)
         vars(other).update(changes)
         return other
-
-    def _open_index(self, home: Path) -> tuple[CorpusIndex, Embedder]:
-        config = self.config
-        embedder = RememberedEmbedder(shared.embedder(self._model("embedding")), home / "vectors.sqlite")
-        vision = shared.chat_model(self._model("vision")) if config.corpus.pdf == "vision" else None
-        index = open_index(
-            self.dataset.corpus_dir,
-            config.corpus,
-            embedder,
-            home=home,
-            store=config.store,
-            custom_store=self.overrides.get("store"),
-            splitter=self.overrides.get("splitter"),
-            readers=self.overrides.get("file_readers", {}),
-            vision=vision,
-            progress=self._progress,
-            build=self._builds,
-        )
-        return index, embedder
-
-    def _model(self, role: str) -> Any:
-        return self.overrides.get(f"{role}_model", getattr(self.config.models, role))
 
     def _parts(self, index: CorpusIndex, embedder: Embedder, memory: Memory | None, language: str) -> Parts:
         config = self.config
@@ -398,13 +372,3 @@ class Pipeline:
             prompts=config.prompts.custom(),
             conversation=config.conversation,
         )
-
-
-def _with_texts(trace: Trace, index: CorpusIndex) -> Trace:
-    hits = (
-        *trace.base_hits,
-        *trace.candidates,
-        *trace.ranked,
-        *(hit for found in trace.hits.values() for hit in found),
-    )
-    return replace(trace, texts={hit.span: index.text(hit) for hit in hits})

@@ -56,7 +56,7 @@ _NAMELESS = re.compile(r"([?&])[^=&\s]+(?=&|$)")  # a value that may be one with
 
 def hide_known(text: str) -> str:
     """Return `text` without the secrets that this process knows. This is for data: nothing else is touched."""
-    return _without(text, _forms(_known()))
+    return _without(text, _forms())
 
 
 def hide_known_in(value: Any) -> Any:
@@ -70,12 +70,12 @@ def hide_known_in(value: Any) -> Any:
 
 def hide_known_json(text: str, indent: int | None = None) -> str:
     """Return a JSON text with `hide_known` done to the texts in it; numbers stay what they are."""
-    return _hidden_json(text, _forms(_known()), indent)
+    return _hidden_json(text, _forms(), indent)
 
 
 def hide_known_jsons(texts: Iterable[str]) -> Iterator[str]:
     """Yield each JSON text with `hide_known_json` done to it; the environment is read once for all of them."""
-    forms = _forms(_known())
+    forms = _forms()
     return (_hidden_json(text, forms, None) for text in texts)
 
 
@@ -139,30 +139,28 @@ def _hidden(text: str, patterns: Sequence[re.Pattern[str]]) -> str:
     return text
 
 
-def _known() -> frozenset[str]:
-    return _known_in(tuple(os.environ.items()))
+def _forms() -> tuple[str, ...]:
+    return _forms_in(tuple(os.environ.items()))
 
 
 @lru_cache(maxsize=4)  # asked for each text that is written or shown
-def _known_in(environment: tuple[tuple[str, str], ...]) -> frozenset[str]:
-    named = {value for name, value in environment if _NAMED.search(name) and not _is_word_for(name, value)}
-    addressed = {secret for _, value in environment if "://" in value for secret in _of_address(value)}
-    return frozenset(s for s in named | addressed if len(s) >= SHORTEST_CHARS and not _is_path(s))
-
-
-def _is_word_for(name: str, value: str) -> bool:
-    return "pass" in name.lower() and _is_word(value)
+def _forms_in(environment: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Return the secrets as texts may hold them, longest first: what holds another is hidden whole."""
+    found = {secret for _, value in environment if "://" in value for secret in _of_address(value)}
+    for name, value in environment:
+        if _NAMED.search(name) and not ("pass" in name.lower() and _is_word(value)):
+            found.add(value)
+    long_enough = (secret for secret in found if len(secret) >= SHORTEST_CHARS)
+    # A variable named like a key may hold the place of one, whose folders are no secret.
+    secrets = [s for s in long_enough if not (s[0] in "/~." and Path(s).expanduser().exists())]
+    forms = {form for secret in secrets for form in _written(secret) if len(form) >= SHORTEST_CHARS}
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 def _is_word(password: str) -> bool:
     """Tell whether ordinary texts may hold a password: few letters, of one case or capitalized."""
     alike = (password.lower(), password.upper(), password.capitalize())
     return len(password) < _LONGEST_WORD_CHARS and password.isalpha() and password in alike
-
-
-def _is_path(text: str) -> bool:
-    """Tell whether a variable named like a key holds the place of one, whose folders are no secret."""
-    return text[0] in "/~." and Path(text).expanduser().exists()
 
 
 def _of_address(text: str) -> Iterator[str]:
@@ -188,13 +186,6 @@ def _of_address(text: str) -> Iterator[str]:
             yield unquote(value)
 
 
-@lru_cache(maxsize=8)
-def _forms(known: frozenset[str]) -> tuple[str, ...]:
-    """Return the secrets as texts may hold them, longest first: what holds another is hidden whole."""
-    forms = {form for secret in known for form in _written(secret)}
-    return tuple(sorted((form for form in forms if len(form) >= SHORTEST_CHARS), key=lambda form: (-len(form), form)))
-
-
 def _written(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
@@ -211,8 +202,11 @@ def _written(secret: str) -> Iterator[str]:
 
 
 def _without_pieces(text: str, secret: str) -> str:
-    """Return `text` without longer pieces of `secret`: a reply may end in the middle of it."""
-    for start in _starts(len(secret)):
+    """Return `text` without longer pieces of `secret`: a reply may end in the middle of it.
+
+    Pieces begin side by side, so that every longer run of the secret holds one.
+    """
+    for start in range(0, max(1, len(secret) - _PIECE_CHARS + 1), _PIECE_CHARS):
         piece = secret[start : start + _PIECE_CHARS]
         place = text.find(piece)
         while place >= 0:
@@ -227,11 +221,6 @@ def _n_alike(one: str, other: str) -> int:
     """Return how many characters two texts begin with alike."""
     shorter = min(len(one), len(other))
     return next((place for place in range(shorter) if one[place] != other[place]), shorter)
-
-
-def _starts(length: int) -> range:
-    """Return where the pieces of a secret begin: side by side, so that every longer run of it holds one."""
-    return range(0, max(1, length - _PIECE_CHARS + 1), _PIECE_CHARS)
 
 
 CONTROL = re.compile(
@@ -253,7 +242,7 @@ def shortened(sentence: str) -> str:
 
 def visible(text: str) -> str:
     """Return `text` with every control character shown in place of sent; anything else is left as it is."""
-    return CONTROL.sub(_shown, text)
+    return CONTROL.sub(_escaped, text)
 
 
 def visible_json(text: str) -> str:
@@ -261,6 +250,6 @@ def visible_json(text: str) -> str:
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _shown(found: re.Match[str]) -> str:
+def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

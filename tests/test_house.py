@@ -152,7 +152,7 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_450,  # 1_100
+    "ground": 1_395,  # 1_100
     "_kit": 2_110,  # 1_800
     "memory": 1_375,  # 1_300
     "models": 8_840,  # 7_300

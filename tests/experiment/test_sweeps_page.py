@@ -10,9 +10,8 @@ import yaml
 from rag_lab.cli import app
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import ExperimentConfig, Limits, read_experiment
-from rag_lab.experiment.forecast.cost_estimate import CostEstimate
-from rag_lab.experiment.forecast.cost_text import cost_text, spent_text
-from rag_lab.experiment.forecast.spending import spent_and_estimated
+from rag_lab.experiment.forecast.cost_estimate import CostEstimate, cost_text
+from rag_lab.experiment.forecast.spending import spent_and_estimated, spent_text
 from rag_lab.experiment.manifest import now
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.runs.run_manifest import COLUMNS

@@ -14,10 +14,9 @@ from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run, stopp
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.experiment.forecast import describe
 from rag_lab.experiment.forecast.cost_estimate import estimate, minutes_ahead
-from rag_lab.experiment.forecast.cost_text import spent_text
 from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
 from rag_lab.experiment.forecast.power_text import power_text
-from rag_lab.experiment.forecast.spending import spending_rows
+from rag_lab.experiment.forecast.spending import spending_rows, spent_text
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run import sweep
 from rag_lab.experiment.run.outputs import failures

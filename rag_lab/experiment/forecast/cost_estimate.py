@@ -1,4 +1,4 @@
-"""What a sweep is going to cost, estimated before it runs, by rates that earlier sweeps have measured here."""
+"""What a sweep is going to cost, estimated before it runs by rates that earlier sweeps measured here, and as text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 from filelock import FileLock
@@ -15,10 +16,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 from rag_lab._kit import home as home_folder
 from rag_lab._kit.module_files import modules_from
 from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.wording import listing, text_table
+from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
 from rag_lab.experiment.forecast.work import Work, WorkTree
 from rag_lab.experiment.manifest import VariantState, now
-from rag_lab.experiment.model_checks import price_of
+from rag_lab.experiment.model_checks import embedding_price, price_of
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
@@ -68,9 +71,7 @@ def keep_rates(home: Path, measured: Iterable[Rate]) -> None:
 EMBEDDING, NOTEBOOKS, REPORT = "embedding", "notebooks", "report"
 _CHARS = 1000  # of text, that a rate of embedding is told for
 _EMBEDDING_S = 0.08  # for so many characters: a small model of six layers on one core
-_VARIANT_S, _QUESTION_S = 3.0, 0.003  # that a notebook takes with a search by words, and a question in it
-_RUN_S, _CARD_S = 5.0, 0.002  # that start and report of a sweep take, and a question of one variant in the report
-_UNITS = 1000  # of a rate's `n` are what is assumed to take a second
+_UNITS = 1000  # of the `n` of the other rates are what is assumed to take a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,12 @@ class MachineMinutes:
         return self.embedding + self.notebooks + self.report
 
 
+def _assumed_s(plan: Plan) -> dict[str, float]:
+    """Return what notebooks take that search by words, and what start and report of a sweep do, until measured."""
+    n_variants, n_asked = len(plan.variants), len(plan.questions) * plan.experiment.repeats
+    return {NOTEBOOKS: n_variants * (3.0 + n_asked * 0.003), REPORT: 5.0 + n_variants * n_asked * 0.002}
+
+
 def machine_minutes(plan: Plan, work: Iterable[Work], rates: Mapping[Key, Rate]) -> MachineMinutes | None:
     """Return the minutes of a plan with this work to do; None for a race, whose rounds nobody knows before.
 
@@ -95,21 +102,18 @@ def machine_minutes(plan: Plan, work: Iterable[Work], rates: Mapping[Key, Rate])
     """
     if plan.rounds:
         return None
-    chars: dict[str, int] = {}
+    seconds, assumed = {EMBEDDING: 0.0}, []
     for row in work:
-        chars[row.model] = chars.get(row.model, 0) + row.chars_to_embed
-    to_embed = {model: n for model, n in chars.items() if n}
-    assumed = [] if all((EMBEDDING, model) in rates for model in to_embed) else [EMBEDDING]
-    assumed += [part for part in (NOTEBOOKS, REPORT) if (part, "") not in rates]
-    measured = {model: rates.get((EMBEDDING, model)) for model in to_embed}
-    per_unit_s = {model: rate.seconds / rate.n if rate else _EMBEDDING_S for model, rate in measured.items()}
-    n_variants, n_asked = len(plan.variants), len(plan.questions) * plan.experiment.repeats
-    return MachineMinutes(
-        sum(n / _CHARS * per_unit_s[model] for model, n in to_embed.items()) / 60,
-        _expected_s(n_variants, n_asked) * _factor(rates.get((NOTEBOOKS, ""))) / 60,
-        _expected_report_s(n_variants, n_asked) * _factor(rates.get((REPORT, ""))) / 60,
-        tuple(assumed),
-    )
+        if row.chars_to_embed:
+            rate = rates.get((EMBEDDING, row.model))
+            seconds[EMBEDDING] += row.chars_to_embed / _CHARS * (rate.seconds / rate.n if rate else _EMBEDDING_S)
+            assumed += [] if rate else [EMBEDDING]
+    for part, expected_s in _assumed_s(plan).items():
+        rate = rates.get((part, ""))
+        seconds[part] = expected_s * (rate.seconds / rate.n * _UNITS if rate else 1.0)
+        assumed += [] if rate else [part]
+    embedding, notebooks, report = (part_s / 60 for part_s in seconds.values())
+    return MachineMinutes(embedding, notebooks, report, tuple(dict.fromkeys(assumed)))
 
 
 def machine_rates(plan: Plan, states: Sequence[VariantState], report_s: float, *, called: bool) -> list[Rate]:
@@ -128,29 +132,12 @@ def machine_rates(plan: Plan, states: Sequence[VariantState], report_s: float, *
         for model, (chars, seconds) in embedded.items()
         if chars >= 50 * _CHARS  # of less, loading the model is most
     ]
-    n_variants, n_asked = len(plan.variants), len(plan.questions) * plan.experiment.repeats
     if called or any(state.status != "ok" or state.resumed for state in states):
         return rates
-    embedding_s = sum(seconds for _, seconds in embedded.values())
-    notebooks_s = max(0.0, sum(state.seconds for state in states) - embedding_s)
-    return [
-        *rates,
-        Rate(NOTEBOOKS, "", round(_expected_s(n_variants, n_asked) * _UNITS), notebooks_s),
-        Rate(REPORT, "", round(_expected_report_s(n_variants, n_asked) * _UNITS), report_s),
-    ]
-
-
-def _expected_s(n_variants: int, n_asked: int) -> float:
-    return n_variants * (_VARIANT_S + n_asked * _QUESTION_S)
-
-
-def _expected_report_s(n_variants: int, n_asked: int) -> float:
-    return _RUN_S + n_variants * n_asked * _CARD_S
-
-
-def _factor(rate: Rate | None) -> float:
-    """Return how much longer than assumed it took."""
-    return 1.0 if rate is None else rate.seconds / rate.n * _UNITS
+    notebooks_s = sum(state.seconds for state in states) - sum(seconds for _, seconds in embedded.values())
+    measured_s = {NOTEBOOKS: max(0.0, notebooks_s), REPORT: report_s}
+    expected = _assumed_s(plan).items()
+    return [*rates, *(Rate(part, "", round(expected_s * _UNITS), measured_s[part]) for part, expected_s in expected)]
 
 
 ASSUMED_S = {"call": 5.0, "score": 5.0, "pair": 1.0}  # of what has not been measured here
@@ -172,12 +159,14 @@ class CostEstimate:
     @property
     def cost_usd(self) -> float | None:
         """Dollars of all calls, or None where a price is missing."""
-        return _sum([row.cost_usd for row in self.rows])
+        known = [row.cost_usd for row in self.rows if row.cost_usd is not None]
+        return sum(known) if len(known) == len(self.rows) else None
 
     @property
     def minutes(self) -> float | None:
         """Minutes of all calls, one after the other, or None where a rate is missing."""
-        return _sum([row.minutes for row in self.rows])
+        known = [row.minutes for row in self.rows if row.minutes is not None]
+        return sum(known) if len(known) == len(self.rows) else None
 
 
 def minutes_ahead(bill: CostEstimate) -> tuple[float, list[str]]:
@@ -192,11 +181,6 @@ def minutes_ahead(bill: CostEstimate) -> tuple[float, list[str]]:
             minutes += row.n * ASSUMED_S[row.unit] / 60
             assumed.append(f"{row.purpose}: {row.n:,} {row.unit}s, {ASSUMED_S[row.unit]:g} s each assumed")
     return minutes, assumed
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def estimate(plan: Plan, home: Path | None = None, tree: WorkTree | None = None) -> CostEstimate:
@@ -216,31 +200,133 @@ def estimate(plan: Plan, home: Path | None = None, tree: WorkTree | None = None)
 
 def _billed(work: Work, rate: Rate | None) -> Work:
     """Return `work` with its dollars and minutes, and with the tokens of earlier calls where there were any."""
+    price = price_of(work.model) if work.calls or work.unit == "score" else "free"
     if work.unit == "score":
-        return replace(work, cost_usd=0.0 if price_of(work.model) == "free" else None)
+        return replace(work, cost_usd=0.0 if price == "free" else None)
     if not work.calls:
         return work
-    if rate is None or _measured_without_thinking(rate, work):
-        return replace(work, cost_usd=_cost_usd(work), minutes=None)
-    share = work.n / rate.n
-    measured = replace(
-        work,
-        tokens_in=min(round(rate.tokens_in * share), work.tokens_in),
-        tokens_out=min(round(rate.tokens_out * share), work.tokens_out),
-        tokens_measured=True,
-        minutes=rate.seconds * share / 60,
-    )
-    return replace(measured, cost_usd=_cost_usd(measured))
-
-
-def _measured_without_thinking(rate: Rate, work: Work) -> bool:
-    """Tell whether earlier calls may not have thought, and these may: their replies fit without a thought."""
+    # Earlier calls may not have thought, and these may: then those replies fit without a thought, and say nothing.
     reply_tokens = (work.tokens_out - work.thinking_tokens) / work.n
-    return work.thinking_tokens > 0 and rate.tokens_out / rate.n <= reply_tokens
+    if rate is None or (work.thinking_tokens > 0 and rate.tokens_out / rate.n <= reply_tokens):
+        work = replace(work, minutes=None)
+    else:
+        share = work.n / rate.n
+        work = replace(
+            work,
+            tokens_in=min(round(rate.tokens_in * share), work.tokens_in),
+            tokens_out=min(round(rate.tokens_out * share), work.tokens_out),
+            tokens_measured=True,
+            minutes=rate.seconds * share / 60,
+        )
+    if price is None or price == "free":
+        return replace(work, cost_usd=None if price is None else 0.0)
+    return replace(work, cost_usd=price.cost_usd(work.tokens_in, work.tokens_out, work.calls))
 
 
-def _cost_usd(work: Work) -> float | None:
-    found = price_of(work.model)
-    if found == "free":
-        return 0.0
-    return None if found is None else found.cost_usd(work.tokens_in, work.tokens_out, work.calls)
+UNKNOWN = "?"
+AT_MOST = "≤"
+_WIDTH = 110  # of lines of prose
+COST_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
+TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
+
+
+def cost_text(bill: CostEstimate, limits: Limits) -> str:
+    """Return the work of each stage and metric, the total, and what the numbers rest on."""
+    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in cost_notes(bill, limits))
+    return "\n".join([text_table(COST_HEADER, cost_cells(bill)), *told])
+
+
+def cost_cells(bill: CostEstimate) -> list[tuple[str, ...]]:
+    """Return a row of `COST_HEADER` for each stage and metric, and the total."""
+    calls = [row for row in bill.rows if row.calls]
+    total = Work(
+        "total",
+        "",
+        "call",
+        bill.calls,
+        any(row.at_most for row in calls),
+        tokens_in=sum(row.tokens_in for row in calls),
+        tokens_out=sum(row.tokens_out for row in calls),
+        tokens_measured=all(row.tokens_measured for row in calls),
+        cost_usd=bill.cost_usd,
+    )
+    purpose, model, _, *others = _cells(total)
+    return [*map(_cells, bill.rows), (purpose, model, "", *others)]
+
+
+def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
+    """Return what the numbers of a bill rest on, and which limits they pass."""
+    notes = []
+    if any(row.at_most or (row.calls and not row.tokens_measured) for row in bill.rows):
+        notes.append(
+            f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
+            "prompts and replies, until a sweep has measured them, as long as the settings let them become."
+        )
+    notes += [
+        f"Thinking: at most {min(row.thinking_tokens, row.tokens_out):,} of the tokens that {row.purpose} writes."
+        for row in bill.rows
+        if row.thinking_tokens
+    ]
+    if unknown := ", ".join(row.purpose for row in bill.rows if row.unit == "score"):
+        notes.append(f"Nobody knows how often {unknown} asks the judge for a score: say it in its `calls`.")
+    for row in bill.rows:
+        if row.embedded_tokens:  # beside the table, since neither a limit nor what is spent counts it
+            price = embedding_price(row.model)
+            usd = amount_text("cost_usd", price.cost_usd(row.embedded_tokens, 0) if price else None)
+            by = f" by {price.table} of {price.checked}" if price else ""
+            notes.append(
+                f"Embedding by {row.model} reads at most {row.embedded_tokens:,} tokens, {usd} dollars{by}; limits and "
+                "what is spent leave that out."
+            )
+    unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
+    why = f"; the first sweep measures {unmeasured}" if unmeasured else ""
+    on_top = "Loading, embedding, reranking and notebooks come on top."
+    if machine := bill.machine:
+        parts = {"embedding": machine.embedding, "notebooks": machine.notebooks}
+        parts |= {"start, scores and report": machine.report, "total": machine.total}
+        *shares, total = (amount_text("minutes", minutes) for minutes in parts.values())
+        named = ", ".join(f"{name} {share}" for name, share in zip(parts, shares, strict=False))
+        assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
+        on_top = (
+            f"On top, without jobs side by side, {total}: {named}{assumed}. Loading chat models and reranking are not "
+            "counted."
+        )
+    minutes = amount_text("minutes", bill.minutes)
+    notes.append(f"Minutes of calls, one after the other: {minutes}{why}. {on_top}")
+    prices = {row.model: price_of(row.model) for row in bill.rows if row.unit in ("call", "score")}
+    found = [f"{m} by {known.table} of {known.checked}" for m, known in prices.items() if known and known != "free"]
+    if found:
+        notes.append(f"Prices: {', '.join(found)}; correct them in prices.toml in the home folder.")
+    if missing := [model for model, known in prices.items() if known is None]:
+        notes.append(f"No price is known for {', '.join(missing)}; add one to prices.toml in the home folder.")
+    for name, amount in {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}.items():
+        limit = getattr(limits, name)
+        if limit is not None and amount is not None and amount > limit:
+            wanted = f"{amount_text(name, amount)} {TITLES.get(name, name)}"
+            notes.append(
+                f"limits.{name} = {limit:g} is less than the {wanted} above: the sweep may stop there, and goes on "
+                "once the limit is raised."
+            )
+    return notes
+
+
+def _cells(row: Work) -> tuple[str, ...]:
+    remembered = "-" if row.unit == "file" else f"{row.remembered:,}"
+    of_calls = ("", "", "")
+    if row.unit == "call":
+        bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
+        of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", amount_text("cost_usd", row.cost_usd))
+    elif row.unit == "score":
+        of_calls = (UNKNOWN, UNKNOWN, amount_text("cost_usd", row.cost_usd))
+    to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
+    unit = row.unit if row.n == 1 else f"{row.unit}s"
+    return (row.purpose, row.model, remembered, to_do, unit, *of_calls)
+
+
+def amount_text(measure: str, value: float | None) -> str:
+    """Return a number of a bill with the digits that its measure has."""
+    if value is None:
+        return UNKNOWN
+    if measure == "cost_usd":
+        return f"{value:,.4f}" if 0 < value < 1 else f"{value:,.2f}"
+    return f"{value:,.1f}" if measure == "minutes" else f"{value:,}"

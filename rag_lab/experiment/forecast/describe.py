@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from textwrap import fill
 
 from rag_lab._kit.home import usable_home
@@ -13,8 +12,7 @@ from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_senten
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
 from rag_lab.experiment.designs.combinations import STAGED, stages_of
-from rag_lab.experiment.forecast.cost_estimate import estimate
-from rag_lab.experiment.forecast.cost_text import cost_text
+from rag_lab.experiment.forecast.cost_estimate import cost_text, estimate
 from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.model_checks import models_asked
@@ -42,27 +40,24 @@ def describe(plan: Plan) -> str:
     bill = estimate(plan, tree=grown)
     models = models_of(plan)
     parts = [
-        *filter(None, [not_compared_sentence(plan)]),
+        not_compared_sentence(plan),
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_sentence(plan),
         f"{len(plan.variants)} variants ({plan.experiment.design}):\n{text_table(VARIANT_HEADER, variant_rows(plan))}",
-        *tree_text(grown),
-        *([rounds_text(plan)] if plan.rounds else []),
+    ]
+    if (tree := grown.tree()) and tree.branches:
+        parts.append("\n".join([f"{TREE_TITLE}:", *tree_lines(tree)]))
+    if plan.rounds:
+        notes = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in race_notes(plan))
+        parts.append("\n".join([f"{rounds_title(plan)}:\n{text_table(ROUND_HEADER, round_rows(plan))}", *notes]))
+    parts += [
         f"What is left to do, counted once where variants share it:\n{cost_text(bill, plan.experiment.limits)}",
         f"Models:\n{text_table(MODEL_HEADER, models)}" if models else "Models: none",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
         "\n".join(declared_sentences(plan)),
         *notes_of(plan),
     ]
-    return "\n\n".join(parts)
-
-
-def tree_text(grown: WorkTree) -> list[str]:
-    """Return the stages that variants share as a tree; nothing of one variant."""
-    tree = grown.tree()
-    if tree is None or not tree.branches:
-        return []
-    return ["\n".join([f"{TREE_TITLE}:", *tree_lines(tree)])]
+    return "\n\n".join(filter(None, parts))
 
 
 def rounds_title(plan: Plan) -> str:
@@ -70,45 +65,33 @@ def rounds_title(plan: Plan) -> str:
     return "Stages and proof" if plan.experiment.design in SEARCHES else "Rounds of the race"
 
 
-def rounds_text(plan: Plan) -> str:
-    """Return the rounds of a race or a search, its proof, and what is to be known of them."""
-    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in race_notes(plan))
-    return "\n".join([f"{rounds_title(plan)}:\n{text_table(ROUND_HEADER, round_rows(plan))}", *told])
-
-
 def notes_of(plan: Plan) -> list[str]:
     """Return what is to be known of variants and metrics before it runs, and what is left out."""
+    found = truncations_of(plan)
+    truncated = refusals(found, plan) or truncation_sentences(found, plan)
     return [
-        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *cut_off_sentences(plan), *truncation_notes(plan))),
+        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *cut_off_sentences(plan), *truncated)),
         *(["\n".join(sentences)] if (sentences := not_applicable_sentences(plan)) else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
 
 
 def questions_sentence(plan: Plan) -> str:
-    """Return how many questions are asked, how often, and how many of them are answered."""
-    repeats = plan.experiment.repeats
-    times = "once" if repeats == 1 else f"{repeats} times"
+    """Return how many questions are asked, how often, and how many of them are answered, and why not all are."""
+    repeats, limit, why = plan.experiment.repeats, plan.experiment.limits.answers, ""
+    if len(plan.answered) < len(plan.questions):
+        why = "" if limit is None else f" (limits.answers: {limit})"
+        if not any(variant.config.answer.is_on for variant in plan.variants):
+            why = " (no variant answers: answer.name is none)"
     asked = (
-        f"Dataset {plan.dataset.name}: {asked_sentence(len(plan.questions), plan.left_out)} Each is asked {times}, "
-        f"{len(plan.answered)} of them are answered{_why_so_few(plan)}."
+        f"Dataset {plan.dataset.name}: {asked_sentence(len(plan.questions), plan.left_out)} Each is asked "
+        f"{'once' if repeats == 1 else f'{repeats} times'}, {len(plan.answered)} of them are answered{why}."
     )
     rule = plan.experiment.clusters
     clusters = clusters_of(plan.dataset.questions, rule)
     if clusters is not None:
         return f"{asked} {clusters_sentence(plan.questions, clusters, rule)}"
-    chosen = set(plan.questions)
-    proposal = cluster_proposal([one for one in plan.dataset.questions if one.question_id in chosen], rule)
-    return f"{asked} {proposal}".rstrip()
-
-
-def _why_so_few(plan: Plan) -> str:
-    """Return in parentheses why not all questions are answered, or ''."""
-    if len(plan.answered) == len(plan.questions):
-        return ""
-    if not any(variant.config.answer.is_on for variant in plan.variants):
-        return " (no variant answers: answer.name is none)"
-    return "" if plan.experiment.limits.answers is None else f" (limits.answers: {plan.experiment.limits.answers})"
+    return f"{asked} {cluster_proposal(_asked(plan), rule)}".rstrip()
 
 
 def variant_rows(plan: Plan) -> list[tuple[str, str]]:
@@ -141,23 +124,17 @@ def not_applicable_sentences(plan: Plan) -> list[str]:
     for variant in plan.variants:
         for gap in gaps[variant.config.answer.is_on]:
             variants_of.setdefault(gap, []).append(variant.variant_id)
-    n_variants = len(plan.variants)
-    told = [
-        str(gap) if len(names) == n_variants else f"{str(gap)[:-1]} (in {', '.join(names)})."
-        for gap, names in variants_of.items()
-    ]
-    return [*_by_whole_files(plan, questions), *told]
-
-
-def _by_whole_files(plan: Plan, questions: Sequence[Question]) -> list[str]:
-    """Say that labels name files alone, and which metrics cannot be measured by them."""
-    if not any(names_file_alone(item) for question in questions for item in question.evidence):
-        return []
-    with modules_from(plan.folder):
-        pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
-        told = whole_files_sentences(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
-    blind = [metric for metric in plan.experiment.metrics if compares_passages(metric)]
-    return [f"{one[:-1]}, so that {listing(blind)} cannot be measured." if blind else one for one in told]
+    sentences = []
+    if any(names_file_alone(item) for question in questions for item in question.evidence):
+        with modules_from(plan.folder):
+            pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
+            sentences = whole_files_sentences(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
+        if blind := [metric for metric in plan.experiment.metrics if compares_passages(metric)]:
+            sentences = [f"{one[:-1]}, so that {listing(blind)} cannot be measured." for one in sentences]
+    for gap, names in variants_of.items():
+        in_all = len(names) == len(plan.variants)
+        sentences.append(str(gap) if in_all else f"{str(gap)[:-1]} (in {', '.join(names)}).")
+    return sentences
 
 
 def _asked(plan: Plan) -> list[Question]:
@@ -175,24 +152,10 @@ def cut_off_sentences(plan: Plan) -> list[str]:
     ]
 
 
-def truncation_notes(plan: Plan) -> list[str]:
-    """Return what models will never read of what they are sent, as far as it is known before it runs."""
-    found = truncations_of(plan)
-    return refusals(found, plan) or truncation_sentences(found, plan)
-
-
 def counted_truncations(plan: Plan) -> list[str]:
     """Return the same where it will be counted; where it is refused the sweep says so itself, and does not start."""
     found = truncations_of(plan)
     return [] if refusals(found, plan) else truncation_sentences(found, plan)
-
-
-def round_rows(plan: Plan) -> list[tuple[str, ...]]:
-    """Return a row of `ROUND_HEADER` for each round and for the proof."""
-    if plan.experiment.design in SEARCHES:
-        return _search_rows(plan)
-    names = [*(str(number) for number in range(1, len(plan.rounds) + 1)), "proof"]
-    return [(name, *(f"{n:,}" for n in counts)) for name, counts in zip(names, _counts(plan), strict=True)]
 
 
 def _counts(plan: Plan) -> list[tuple[int, int, int]]:
@@ -202,44 +165,41 @@ def _counts(plan: Plan) -> list[tuple[int, int, int]]:
     return [*rounds, (len(plan.questions), len(plan.questions), 2)]
 
 
+def round_rows(plan: Plan) -> list[tuple[str, ...]]:
+    """Return a row of `ROUND_HEADER` for each round of a race, stage or all trials of a search, and for the proof."""
+    experiment, counts = plan.experiment, _counts(plan)
+    if experiment.design not in SEARCHES:
+        names = [*(str(number) for number in range(1, len(plan.rounds) + 1)), "proof"]
+        return [(name, *(f"{n:,}" for n in row)) for name, row in zip(names, counts, strict=True)]
+    n, rows = counts[0][0], []
+    if experiment.design == STAGED:
+        for number, (stage, keys) in enumerate(stages_of(experiment.factors).items(), start=1):
+            others = [key for key in experiment.factors if key not in keys]
+            n_variants = sum(not any(key in others for key in variant.changes) for variant in plan.variants)
+            rows.append((f"{number} {stage}", n, n if number == 1 else 0, n_variants))
+    else:
+        rows.append(("trials", n, n, experiment.n or 0))
+    return [(name, *(f"{n:,}" for n in numbers)) for name, *numbers in (*rows, ("proof", *counts[-1]))]
+
+
 def race_notes(plan: Plan) -> list[str]:
-    """Return what is to be known of a race before it runs; nothing where there is none."""
+    """Return what is to be known of a race or a search before it runs; nothing where there is none."""
     if not plan.rounds:
         return []
-    if plan.experiment.design in SEARCHES:
-        return _search_notes(plan)
-    repeats = plan.experiment.repeats
-    asked = repeats * sum(n_new * n_variants for _, n_new, n_variants in _counts(plan))
-    whole = full_plan(plan)
-    full = repeats * len(whole.questions) * len(whole.variants)
-    return [
-        f"Each round measures {deciding_metric(plan).name} alone and drops who is shown to be worse than another, "
-        "never the baseline; the best by its mean of those left and the baseline are then asked the questions of the "
-        "proof, which chose nothing. Variants beside them have no proof. What is left to do is counted as if nobody "
-        "were dropped.",
-        f"A variant is asked a question {asked:,} times at most; all variants on all {len(whole.questions):,} "
-        f"questions would be {full:,} times, so that {1 - asked / full:.0%} are saved at least.",
-    ]
-
-
-def _search_rows(plan: Plan) -> list[tuple[str, ...]]:
-    """Return a row of `ROUND_HEADER` for each stage, or for all trials, and for the proof."""
-    n, n_proof = f"{len(plan.rounds[0]):,}", f"{len(plan.questions):,}"
-    proof = ("proof", n_proof, n_proof, "2")
-    if plan.experiment.design != STAGED:
-        return [("trials", n, n, f"{plan.experiment.n or 0:,}"), proof]
-    rows = []
-    for number, (stage, keys) in enumerate(stages_of(plan.experiment.factors).items(), start=1):
-        others = [key for key in plan.experiment.factors if key not in keys]
-        n_variants = sum(not any(key in others for key in variant.changes) for variant in plan.variants)
-        rows.append((f"{number} {stage}", n, n if number == 1 else "0", f"{n_variants:,}"))
-    return [*rows, proof]
-
-
-def _search_notes(plan: Plan) -> list[str]:
-    """Return what is to be known of a search before it runs."""
-    metric = deciding_metric(plan).name
-    if plan.experiment.design == STAGED:
+    metric, design, repeats = deciding_metric(plan).name, plan.experiment.design, plan.experiment.repeats
+    if design not in SEARCHES:
+        asked = repeats * sum(n_new * n_variants for _, n_new, n_variants in _counts(plan))
+        whole = full_plan(plan)
+        full = repeats * len(whole.questions) * len(whole.variants)
+        return [
+            f"Each round measures {metric} alone and drops who is shown to be worse than another, never the baseline; "
+            "the best by its mean of those left and the baseline are then asked the questions of the proof, which "
+            "chose nothing. Variants beside them have no proof. What is left to do is counted as if nobody were "
+            "dropped.",
+            f"A variant is asked a question {asked:,} times at most; all variants on all {len(whole.questions):,} "
+            f"questions would be {full:,} times, so that {1 - asked / full:.0%} are saved at least.",
+        ]
+    if design == STAGED:
         how = (
             f"Each stage varies its factors beside what the stages before it have chosen, and the best mean in "
             f"{metric} is carried on; its variants are named, and counted below, as if no stage found anything better "

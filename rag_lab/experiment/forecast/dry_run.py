@@ -16,7 +16,7 @@ from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.dry_traces import PartialTrace, counted_tokens, counts, dry_traces
-from rag_lab.experiment.forecast.work import Step, Tally, Work, WorkTree, new_work
+from rag_lab.experiment.forecast.work import Tally, Work, WorkTree, new_work
 from rag_lab.experiment.model_checks import embedding_price
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import proof_plan, round_plan
@@ -41,20 +41,13 @@ def sweeps_of(plan: Plan, home: Path) -> list[Plan]:
     """
     if not plan.rounds:
         return [plan]
-    alone = {
-        one.variant_id: _size(replace(plan, expansion=replace(plan.expansion, variants=(one,)), rounds=()), home)
-        for one in plan.variants[1:]
-    }
-    left = sorted(alone, key=lambda name: alone[name], reverse=True)
-    if plan.experiment.design in SEARCHES:
-        return [round_plan(plan, 1, left), proof_plan(plan, left[0])]
-    rounds = [round_plan(plan, number, left) for number in range(1, len(plan.rounds) + 1)]
-    return [*rounds, proof_plan(plan, left[0])]
-
-
-def _size(plan: Plan, home: Path) -> tuple[int, int]:
-    rows = dry_run([plan], home)
-    return sum(row.calls for row in rows), sum(row.tokens for row in rows)
+    sizes = {}
+    for one in plan.variants[1:]:
+        rows = dry_run([replace(plan, expansion=replace(plan.expansion, variants=(one,)), rounds=())], home)
+        sizes[one.variant_id] = (sum(row.calls for row in rows), sum(row.tokens for row in rows))
+    left = sorted(sizes, key=lambda name: sizes[name], reverse=True)
+    n_rounds = 1 if plan.experiment.design in SEARCHES else len(plan.rounds)
+    return [*(round_plan(plan, number, left) for number in range(1, n_rounds + 1)), proof_plan(plan, left[0])]
 
 
 def dry_run(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> list[Work]:
@@ -73,12 +66,14 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> 
 
 
 def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) -> tuple[list[str], list[str]]:
-    """Put the work of one sweep in the tally and return the names of its stages and metrics."""
-    embedding = plan.expansion.baseline.config.models.embedding
-    metrics = _metrics(plan, embedding, home)
-    judge = plan.experiment.judge
-    least: int = getattr(shared.chat_model(judge), "least_thinking_tokens", 0) if judge else 0
-    scores = ScoreWalk(Memory(home / "scores.sqlite"), tally, judge or "", least)
+    """Put the work of one sweep in the tally and return the names of its stages, and of metrics that ask a judge."""
+    experiment, embedding = plan.experiment, plan.expansion.baseline.config.models.embedding
+    judge = shared.chat_model(experiment.judge) if experiment.judge else None
+    embedder = RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
+    tools = Tools(judge, embedder, language=experiment.judge_language)
+    judged = [metric for name in experiment.metrics if _asks_judge(metric := build_metric(name, tools))]
+    least: int = getattr(judge, "least_thinking_tokens", 0)
+    scores = ScoreWalk(Memory(home / "scores.sqlite"), tally, experiment.judge or "", least)
     stages: list[str] = []
     pipeline: Pipeline | None = None
     varied = {key for variant in plan.variants for key in variant.changes}
@@ -86,35 +81,25 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
         before = tally.work
         pipeline = Pipeline.planned(variant.config, plan.dataset, home=home, beside=pipeline)
         stages += [stage.name for stage in pipeline.stages]
-        traces = _dry_variant(plan, pipeline, tally, scored=any(map(_asks_judge, metrics)))
-        for metric in metrics:
+        traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
+        for metric in judged:
             scores.count(metric, traces)
         if tree is not None:
             settings = {key: value for key, value in variant.config.flat().items() if key in varied}
-            tree.add(variant.variant_id, settings, _steps(pipeline), new_work(before, tally.work))
-    return stages, [metric.name for metric in metrics]
+            steps = [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
+            steps = [(_INDEX, str(pipeline.index.path)), *steps]
+            tree.add(variant.variant_id, settings, steps, new_work(before, tally.work))
+    return stages, [metric.name for metric in judged]
 
 
-def _steps(pipeline: Pipeline) -> list[Step]:
-    """Return the index and the stages of a pipeline in their order, each with what tells it from others."""
-    stages = [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
-    return [(_INDEX, str(pipeline.index.path)), *stages]
-
-
-def _count_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
-    """Count the chunks to embed; where a model reads or splits the files they are not known yet, and files count."""
+def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[PartialTrace]:
+    """Count the index and the stages of one variant and return its traces, as far as anybody reads them."""
     config, index = pipeline.config, pipeline.index
-    if not index.is_built:
+    if not index.is_built:  # a model reads or splits the files: the chunks are not known yet, and files count
         if tally.is_new(str(index.path)):
             model = config.models.vision if config.corpus.pdf == "vision" else config.models.embedding
-            tally.add(
-                Work(
-                    _INDEX,
-                    model,
-                    "file",
-                    len(list_files(plan.dataset.corpus_dir, {*LOADERS, *config.corpus.readers}).files),
-                )
-            )
+            files = list_files(plan.dataset.corpus_dir, {*LOADERS, *config.corpus.readers}).files
+            tally.add(Work(_INDEX, model, "file", len(files)))
     elif (
         config.searches_vectors
         and not index.has_vectors
@@ -122,24 +107,17 @@ def _count_index(plan: Plan, pipeline: Pipeline, tally: Tally) -> None:
     ):
         known = index.vectors.embedder.known_documents([child.text for child in index.chunks.children()])
         texts = [text for key, text in known.items() if tally.is_new(key)]
-        new = [text for text in texts if text is not None]
-        name = config.models.embedding
+        new, name = [text for text in texts if text is not None], config.models.embedding
+        work = Work(_INDEX, name, "chunk", len(new), remembered=len(texts) - len(new))
         n_tokens = sum(map(estimated_tokens, new)) if embedding_price(name) else 0
-        n_known = len(texts) - len(new)
-        n_chars = sum(map(len, new))
-        work = Work(_INDEX, name, "chunk", len(new), remembered=n_known, embedded_tokens=n_tokens)
-        tally.add(replace(work, embedded_chars=n_chars))
-
-
-def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[PartialTrace]:
-    _count_index(plan, pipeline, tally)
+        tally.add(replace(work, embedded_tokens=n_tokens, embedded_chars=sum(map(len, new))))
     if not scored and not any(map(counts, pipeline.stages)):
         return []
     answered, chosen = set(plan.answered), set(plan.questions)
     asked = [question for question in plan.dataset.questions if question.question_id in chosen]
-    if pipeline.index.is_built:  # a metric may read where the evidence lies
+    if index.is_built:  # a metric may read where the evidence lies
         asked = pipeline.locate(asked)[0]
-    read = reads_of(plan.experiment.metrics, answered if pipeline.config.answer.is_on else ())
+    read = reads_of(plan.experiment.metrics, answered if config.answer.is_on else ())
     return [
         each
         for repeat in range(plan.experiment.repeats)
@@ -147,30 +125,25 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
     ]
 
 
-def _metrics(plan: Plan, embedding: str, home: Path) -> list[Metric]:
-    judge = plan.experiment.judge
-    embedder = RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
-    tools = Tools(shared.chat_model(judge) if judge else None, embedder, language=plan.experiment.judge_language)
-    return [build_metric(name, tools) for name in plan.experiment.metrics]
-
-
 @dataclass(frozen=True)
 class ScoreWalk:
-    """Puts the calls of a metric in `tally`; `judge` is the name of the model that it may ask."""
+    """Puts the calls of a metric in `tally`; `judge` is the name of the model that it asks."""
 
     memory: Memory
     tally: Tally
     judge: str
     thinking_tokens: int = 0  # of a reply of a judge that cannot stop thinking
 
-    def count(self, metric: Metric, traces: Sequence[PartialTrace]) -> None:
-        """Count the scores of `metric` that must be made; one that asks no judge is not counted."""
-        if not _asks_judge(metric):
-            return
+    def count(self, metric: CostlyMetric, traces: Sequence[PartialTrace]) -> None:
+        """Count the scores of `metric` that must be made."""
         identity = digest(dict(metric.identity()))
         keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
         known = self.memory.recall(keyed)
-        calls = _calls(metric)
+        calls: JudgeCalls | None = None  # nobody knows how often a custom metric asks that does not say so
+        if not isinstance(metric, CustomMetric):
+            calls = CALLS[metric.name]
+        elif metric.info.calls is not None:
+            calls = JudgeCalls(metric.info.calls, 0, 0)
         nothing = Work(metric.name, self.judge, "score" if calls is None else "call")
         for key, each in keyed.items():
             if not self.tally.is_new(key):
@@ -179,43 +152,31 @@ class ScoreWalk:
                 self.tally.add(replace(nothing, remembered=1))
             elif calls is None:
                 self.tally.add(replace(nothing, n=1, cost_usd=None, minutes=None))
-            else:
-                self.tally.add(self._work(nothing, metric, calls, each))
-
-    def _work(self, nothing: Work, metric: CostlyMetric, calls: JudgeCalls, each: PartialTrace) -> Work:
-        n = calls.of(len(each.trace.passages))
-        texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
-        # At most: scores that ask the judge the same thing share its reply.
-        return replace(
-            nothing,
-            n=n,
-            at_most=True,
-            tokens_in=n * (calls.prompt_tokens + texts),
-            tokens_out=n * (MOST_REPLY_TOKENS + self.thinking_tokens),
-            thinking_tokens=n * self.thinking_tokens,
-        )
+            else:  # at most: scores that ask the judge the same thing share its reply
+                n = calls.of(len(each.trace.passages))
+                texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
+                self.tally.add(
+                    replace(
+                        nothing,
+                        n=n,
+                        at_most=True,
+                        tokens_in=n * (calls.prompt_tokens + texts),
+                        tokens_out=n * (MOST_REPLY_TOKENS + self.thinking_tokens),
+                        thinking_tokens=n * self.thinking_tokens,
+                    )
+                )
 
 
 def _asks_judge(metric: Metric) -> TypeGuard[CostlyMetric]:
     return isinstance(metric, CostlyMetric) and "judge" in metric.needs
 
 
-def _calls(metric: CostlyMetric) -> JudgeCalls | None:
-    """Return how often a score asks the judge; None where somebody's metric does not say so."""
-    if not isinstance(metric, CustomMetric):
-        return CALLS[metric.name]
-    return None if metric.info.calls is None else JudgeCalls(metric.info.calls, 0, 0)
-
-
 def _key(metric: CostlyMetric, identity: str, each: PartialTrace) -> str | None:
-    key, waits = score_key(metric, identity, each.trace), _waits_for(metric, each)
-    return digest([key, waits]) if key is not None and waits else key
-
-
-def _waits_for(metric: Metric, each: PartialTrace) -> dict[str, str]:
-    """Return the open fields that the score depends on, with the keys that stand for them."""
+    """Return the score's key, with the keys that stand for the open fields that it depends on."""
+    key = score_key(metric, identity, each.trace)
     reads = metric.info.reads if isinstance(metric, CustomMetric) else {FIELDS[n] for n in metric.needs if n in FIELDS}
-    return {path: key for path, key in each.open.items() if {path, path.partition(".")[0]} & reads}
+    waits = {path: key for path, key in each.open.items() if {path, path.partition(".")[0]} & reads}
+    return digest([key, waits]) if key is not None and waits else key
 
 
 def _texts(value: Any) -> list[str]:

@@ -10,7 +10,7 @@ is counted once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.experiment.forecast.work import Tally, Work
 from rag_lab.memory.results import Memory
-from rag_lab.models.protocols import ChatRequest, with_least_thinking
+from rag_lab.models.protocols import with_least_thinking
 from rag_lab.models.remembered_vectors import RememberedEmbedder, RememberedScorer
 from rag_lab.models.shared import spec_of
 from rag_lab.models.truncation import estimated_tokens
@@ -86,58 +86,60 @@ class _Walk:
     index: CorpusIndex
 
     def pass_through(self, stage: Stage, traces: Sequence[PartialTrace]) -> list[PartialTrace]:
-        """Return the traces after `stage`; those that have failed pass it by."""
+        """Return the traces after `stage`, which becomes work where its result is not known; failed ones pass it by."""
         identity = digest(stage.identity())
         keys = [None if each.trace.failure else _key(stage, identity, place, each) for place, each in enumerate(traces)]
-        outcomes = self._outcomes(stage, {k: t for k, t in zip(keys, traces, strict=True) if k is not None})
-        return [
-            each if key is None else self._after(stage, each, key, outcomes.get(key))
-            for key, each in zip(keys, traces, strict=True)
-        ]
+        wanted = {key: each for key, each in zip(keys, traces, strict=True) if key is not None}
+        known = self._known(stage, {key: each for key, each in wanted.items() if not _waits_for(stage, each)})
+        if nothing := _nothing(stage):
+            for key, each in wanted.items():
+                if self.tally.is_new(key):
+                    work = replace(nothing, remembered=1) if key in known else self._work(stage, nothing, each)
+                    self.tally.add(work)
+        after = []
+        for place_key, each in zip(keys, traces, strict=True):
+            if place_key is None:
+                after.append(each)
+            elif place_key in known:
+                left = {name: waits for name, waits in each.open.items() if name not in stage.writes}
+                after.append(PartialTrace(apply_outcome(stage, each.trace, known[place_key], remembered=True), left))
+            else:
+                guessed = apply_outcome(
+                    stage, each.trace, Outcome(stand_ins(each.trace, stage.writes, self.config)), remembered=False
+                )
+                after.append(PartialTrace(guessed, {**each.open, **dict.fromkeys(stage.writes, place_key)}))
+        return after
 
-    def _outcomes(self, stage: Stage, wanted: Mapping[str, PartialTrace]) -> dict[str, Outcome]:
-        """Return the results that can be known; the others become work."""
-        closed = {key: each for key, each in wanted.items() if not _waits_for(stage, each)}
-        if not stage.costly and not isinstance(stage, _OWN):
-            results = stage.run([each.trace for each in closed.values()]) if closed else []
-            return dict(zip(closed, results, strict=True))
-        texts = self.memory.recall(closed) if self.memory else {}
-        known = {key: decode_outcome(text) for key, text in texts.items()}
-        nothing = _nothing(stage)
-        if nothing is None:
-            return known
-        for key, each in wanted.items():
-            if self.tally.is_new(key):
-                self.tally.add(replace(nothing, remembered=1) if key in known else self._work(stage, nothing, each))
-        return known
-
-    def _after(self, stage: Stage, each: PartialTrace, key: str, outcome: Outcome | None) -> PartialTrace:
-        if outcome is not None:
-            now_known = {name: waits for name, waits in each.open.items() if name not in stage.writes}
-            return PartialTrace(apply_outcome(stage, each.trace, outcome, remembered=True), now_known)
-        guessed = Outcome(stand_ins(each.trace, stage.writes, self.config))
-        return PartialTrace(
-            apply_outcome(stage, each.trace, guessed, remembered=False),
-            {**each.open, **dict.fromkeys(stage.writes, key)},
-        )
+    def _known(self, stage: Stage, closed: Mapping[str, PartialTrace]) -> dict[str, Outcome]:
+        """Return the results that are remembered, or cost nothing to compute."""
+        if stage.costly or isinstance(stage, _OWN):
+            texts = self.memory.recall(closed) if self.memory else {}
+            return {key: decode_outcome(text) for key, text in texts.items()}
+        results = stage.run([each.trace for each in closed.values()]) if closed else []
+        return dict(zip(closed, results, strict=True))
 
     def _work(self, stage: Stage, nothing: Work, each: PartialTrace) -> Work:
-        waits = bool(_waits_for(stage, each))
+        waits = _waits_for(stage, each)
+        nothing = replace(nothing, at_most=bool(waits))
         if isinstance(stage, _OWN):
-            return replace(nothing, n=1, at_most=waits, cost_usd=None, minutes=None)
-        if isinstance(stage, PairRerank):
-            return replace(nothing, n=self._n_pairs(stage, each), at_most=waits)
+            return replace(nothing, n=1, cost_usd=None, minutes=None)
+        if isinstance(stage, PairRerank):  # its pairs without a score, as far as is known
+            if not waits and self.index.is_built and isinstance(stage.scorer, RememberedScorer):
+                new = [self.tally.is_new(key) for key in stage.scorer.unknown(stage.pairs([each.trace]))]
+                return replace(nothing, n=sum(new))
+            chunks = [hit.chunk_id for hit in each.trace.candidates]
+            same = digest([dict(stage.scorer.identity()), stage.passage, each.trace.search_query, chunks, waits])
+            return replace(nothing, n=len(chunks) if self.tally.is_new(same) else 0)
         if isinstance(stage, Extract):
-            return replace(self._quoting(stage, nothing, each), n=1, at_most=waits)
+            return replace(self._quoting(stage, nothing, each), n=1)
         if not isinstance(stage, ChatStage):
-            return replace(nothing, at_most=waits)
+            return nothing
         requests = stage.requests([each.trace])
         thinking = [with_least_thinking(stage.model, request) for request in requests]
         return replace(
             nothing,
             n=len(requests),
-            at_most=waits,
-            tokens_in=sum(map(request_tokens, requests)),
+            tokens_in=sum(counted_tokens(message.content) for request in requests for message in request.messages),
             tokens_out=sum(request.most_tokens_out for request in thinking),
             thinking_tokens=sum(request.thinking_tokens for request in thinking),
         )
@@ -163,15 +165,6 @@ class _Walk:
     def _corpus_chars(self) -> int:
         return sum(end - start for _, _, start, end in self.index.chunks.spans.values())
 
-    def _n_pairs(self, stage: PairRerank, each: PartialTrace) -> int:
-        """Return how many pairs have no score yet, as far as can be told; scores are shared, whatever is kept."""
-        trace, waits = each.trace, _waits_for(stage, each)
-        if not waits and self.index.is_built and isinstance(stage.scorer, RememberedScorer):
-            return sum(self.tally.is_new(key) for key in stage.scorer.unknown(stage.pairs([trace])))
-        chunks = [hit.chunk_id for hit in trace.candidates]
-        same = digest([dict(stage.scorer.identity()), stage.passage, trace.search_query, chunks, waits])
-        return len(chunks) if self.tally.is_new(same) else 0
-
 
 def counts(stage: Stage) -> bool:
     """Tell whether a stage may have work that is counted: no search of ours has."""
@@ -187,11 +180,6 @@ def _nothing(stage: Stage) -> Work | None:
     if isinstance(stage, Extract):
         return Work(stage.name, spec_of(stage.embedder), "question")
     return Work(stage.name, spec_of(stage.scorer), "pair") if isinstance(stage, PairRerank) else None
-
-
-def request_tokens(request: ChatRequest) -> int:
-    """Return an upper estimate of the tokens that a model reads for `request`."""
-    return sum(counted_tokens(message.content) for message in request.messages)
 
 
 def _waits_for(stage: Stage, each: PartialTrace) -> dict[str, str]:
@@ -220,38 +208,28 @@ def counted_tokens(text: str) -> int:
     return estimated_tokens(_FILLER.sub("x", text)) + sum(int(n) - 1 for n in _FILLER.findall(text))
 
 
-_STAND_INS: dict[str, Callable[[Trace, PipelineConfig], Any]] = {
-    "remembered": lambda trace, config: _remembered(trace, config),
-    "proposed_query": lambda trace, config: trace.question.text,
-    "search_query": lambda trace, config: trace.question.text,
-    "hyde_route": lambda trace, config: GENERAL,
-    "hypothetical": lambda trace, config: _filler(config.query.hyde_max_tokens),
-    "other_hypotheticals": lambda trace, config: (_filler(config.query.hyde_max_tokens),) * (config.query.hyde_n - 1),
-    "phrasings": lambda trace, config: (trace.question.text,) * config.query.phrasings,
-    "base_hits": lambda trace, config: (_HIT,) * config.retrieval.base_k,
-    "hits.hyde": lambda trace, config: (_HIT,) * config.retrieval.hyde_k,
-    "candidates": lambda trace, config: (_HIT,) * config.rerank.input_limit,
-    "ranked": lambda trace, config: (_HIT,) * (2 * config.rerank.final_k),
-    "passages": lambda trace, config: _passages(config),
-    "raw_text": lambda trace, config: _filler(config.answer.max_tokens),
-    "answer": lambda trace, config: Answer(_filler(config.answer.max_tokens)),
-}
-
-
 def stand_ins(trace: Trace, fields: Iterable[str], config: PipelineConfig) -> dict[str, Any]:
     """Return what stands for these fields of `trace`; one that nothing is asked by keeps its value."""
-    return {name: _STAND_INS[name](trace, config) for name in fields if name in _STAND_INS}
-
-
-def _remembered(trace: Trace, config: PipelineConfig) -> Remembered:
-    """Return the longest summary, with the most turns that can stand after it."""
-    history, summed = trace.question.history, config.conversation
-    return Remembered(len(history), history[-summed.summary_every :], _filler(summed.summary_tokens))
-
-
-def _passages(config: PipelineConfig) -> tuple[Passage, ...]:
-    if config.answer.context == "none":
-        return ()
-    n = config.rerank.final_k
-    text = _filler(config.answer.context_tokens // n)
-    return tuple(Passage(number, "?", "?", None, 0, 0, text) for number in range(1, n + 1))
+    query, answer, history, text = config.query, config.answer, trace.question.history, trace.question.text
+    n_passages, conversation = config.rerank.final_k, config.conversation
+    passage = Passage(0, "?", "?", None, 0, 0, _filler(answer.context_tokens // n_passages))
+    numbers = () if answer.context == "none" else range(1, n_passages + 1)
+    largest = {
+        "remembered": Remembered(  # the longest summary, with the most turns that can stand after it
+            len(history), history[-conversation.summary_every :], _filler(conversation.summary_tokens)
+        ),
+        "proposed_query": text,
+        "search_query": text,
+        "hyde_route": GENERAL,
+        "hypothetical": _filler(query.hyde_max_tokens),
+        "other_hypotheticals": (_filler(query.hyde_max_tokens),) * (query.hyde_n - 1),
+        "phrasings": (text,) * query.phrasings,
+        "base_hits": (_HIT,) * config.retrieval.base_k,
+        "hits.hyde": (_HIT,) * config.retrieval.hyde_k,
+        "candidates": (_HIT,) * config.rerank.input_limit,
+        "ranked": (_HIT,) * (2 * config.rerank.final_k),
+        "passages": tuple(replace(passage, number=number) for number in numbers),
+        "raw_text": _filler(answer.max_tokens),
+        "answer": Answer(_filler(answer.max_tokens)),
+    }
+    return {name: largest[name] for name in fields if name in largest}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,13 @@ from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.plan import Plan
 from rag_lab.records import Question
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.statistics.bootstrap import Units
 from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, contrasts
 from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
 from rag_lab.statistics.families import STRICT
 from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
 from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.randomization import step_down
-from rag_lab.statistics.scales import Scale, scales_of
+from rag_lab.statistics.scales import scales_of
 from rag_lab.statistics.verdict import ALPHA, FOR_POWER, FamilyName, sidak, smallest_difference
 
 
@@ -53,7 +52,11 @@ def earlier_scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]
     used: list[str] = []
     for run in runs:
         scores = run.scores()
-        for variant_id, theirs in _same(plan, run).items():
+        configs = {variant.variant_id: run.config(variant.variant_id) for variant in run.variants}
+        by_config = {config.identity: name for name, config in configs.items() if config is not None}
+        for variant in plan.variants:
+            variant_id = variant.variant_id
+            theirs = by_config.get(variant.config.identity, variant_id)
             rows = scores[(scores["variant_id"] == theirs) & scores["metric"].isin(metrics)]
             if variant_id not in parts and (rows["status"] == "scored").any():
                 parts[variant_id] = rows.assign(variant_id=variant_id)
@@ -66,14 +69,6 @@ def earlier_scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]
     missing = [variant.variant_id for variant in plan.variants if variant.variant_id not in parts]
     without = f", which has no scores of {listing(missing)}" if missing else ""
     return found, f"{listing(list(dict.fromkeys(used)))} ({asked}){without}"
-
-
-def _same(plan: Plan, run: RunFolder) -> dict[str, str]:
-    """Return which variant of a run is which of the plan's."""
-    configs = {variant.variant_id: run.config(variant.variant_id) for variant in run.variants}
-    by_config = {config.identity: name for name, config in configs.items() if config is not None}
-    found = {v.variant_id: by_config.get(v.config.identity, v.variant_id) for v in plan.variants}
-    return {ours: theirs for ours, theirs in found.items() if theirs in configs}
 
 
 def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> list[RunFolder]:
@@ -169,94 +164,78 @@ def power_forecast(plan: Plan, runs: Sequence[RunFolder]) -> PowerForecast:
     found, source = earlier_scores(plan, runs, [metric.name for metric in metrics])
     if not metrics or not compared or found.empty:
         return PowerForecast(source, compares=bool(metrics and compared))
-    return _Forecast(plan, metrics, compared, found, source).made()
+    infos = {metric.name: metric.info.scale for metric in metrics}
+    scales = infos | scales_of(found, infos)
+    clusters = clusters_of(plan.dataset.questions, plan.experiment.clusters)
+    questions = per_question(found)
+    pilots = {name: pilot_of(questions, name, compared, scales[name], clusters) for name in infos}
+    alpha: Mapping[FamilyName, float] = STRICT if plan.experiment.strict else dict.fromkeys(STRICT, ALPHA)
+    primary, *others = (metric.name for metric in metrics)
+    rest = [pilots[name] for name in others]
+    first = _critical([pilots[primary]], alpha["primary"])
+    later = _critical(rest, alpha["secondary"]) if rest else first
+    rows = []
+    for metric in metrics:
+        critical = first if metric.name == primary else later
+        rows += _rows(plan, metric, pilots[metric.name], compared, critical, is_primary=metric is metrics[0])
+    ours = found[(found["metric"] == primary) & (found["status"] == "scored")]
+    values = ours.loc[ours["variant_id"] == plan.expansion.baseline.variant_id, "value"].astype(float)
+    best, pilot, fewer = scales[primary].best, pilots[primary], None
+    if len(pilot.keys) >= 3:
+        half = Pilot(pilot.keys[::2], pilot.sums[:, ::2], pilot.counts[:, ::2], None)
+        fewer = _shrinks(first, _critical([half], alpha["primary"])), _shrinks(first, sidak(1, alpha["primary"]))
+    return PowerForecast(
+        source,
+        tuple(rows),
+        lacks=None if best is None or values.empty else abs(best - math.fsum(values) / len(values)),
+        fewer_variants=fewer,
+        fewer_metrics=_shrinks(later, _critical(rest[:1], alpha["secondary"])) if len(rest) > 1 else None,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Forecast:
-    plan: Plan
-    metrics: Sequence[ParsedName]
-    compared: Mapping[str, Mapping[Any, float]]
-    scores: pd.DataFrame
-    source: str
-
-    def made(self) -> PowerForecast:
-        pilots, scales = self._pilots()
-        primary, *others = (metric.name for metric in self.metrics)
-        first, rest = _critical([pilots[primary]], self._alpha("primary")), [pilots[name] for name in others]
-        later = _critical(rest, self._alpha("secondary")) if rest else first
-        rows = [
-            row for m in self.metrics for row in self._rows(m, pilots[m.name], first if m.name == primary else later)
-        ]
-        alone = _critical(rest[:1], self._alpha("secondary")) if len(rest) > 1 else None
-        return PowerForecast(
-            self.source,
-            tuple(rows),
-            lacks=self._lacks(primary, scales[primary]),
-            fewer_variants=_fewer_variants(pilots[primary], first, self._alpha("primary")),
-            fewer_metrics=None if alone is None else _shrinks(later, alone),
-        )
-
-    def _pilots(self) -> tuple[dict[str, Pilot], dict[str, Scale]]:
-        questions = per_question(self.scores)
-        infos = {metric.name: metric.info for metric in self.metrics}
-        known = {name: info.scale for name, info in infos.items()}
-        scales = known | scales_of(self.scores, known)
-        clusters = clusters_of(self.plan.dataset.questions, self.plan.experiment.clusters)
-        return {name: pilot_of(questions, name, self.compared, scales[name], clusters) for name in infos}, scales
-
-    def _alpha(self, family: FamilyName) -> float:
-        return STRICT[family] if self.plan.experiment.strict else ALPHA
-
-    def _rows(self, metric: ParsedName, pilot: Pilot, critical: float) -> list[PlannedComparison]:
-        measured = measured_questions(self.plan, metric)
-        n, units = len(measured), n_units(self.plan, measured)
-        size = n / units if units else 1.0
-        margin = self.plan.margins.get(metric.name)
-        tested = self._for_margin(metric.name, pilot, margin, units)
-        rows = []
-        for place, key in enumerate(pilot.keys):
-            what = (metric.name, key, metric is self.metrics[0], n)
-            if reason := self._withheld(metric.name, key) or pilot.problem(
-                place, "question" if units == n else "cluster"
-            ):
-                rows.append(PlannedComparison(*what, margin=margin, reason=reason))
-                continue
-            error, reach = _error(pilot.column(place), units), pilot.interval_reach(place, units)
-            smallest = smallest_difference(error, units, critical, reach)
-            planned = tested.get(key)
-            power = planned.power if planned else None
-            asked = (
-                [(None if number is None else math.ceil(number * size)) for number in planned.needed]
-                if planned
-                else [None] * 3
-            )
-            rows.append(PlannedComparison(*what, smallest, margin, power, *asked))
-        return rows
-
-    def _withheld(self, metric: str, key: str) -> str:
-        configs = {variant.variant_id: variant.config for variant in self.plan.variants}
-        why = not_compared(metric, configs, [name for name, weight in self.compared[key].items() if weight])
-        return f"it is {why}" if why else ""
-
-    def _for_margin(self, metric: str, pilot: Pilot, margin: float | None, units: int) -> dict[str, ForMargin]:
-        """Return what can be said of the margin, of effects alone: an interaction is nothing to leave out."""
-        weights = [[weight for weight in self.compared[key].values() if weight > 0] for key in pilot.keys]
-        effects = [
-            place for place, of_key in enumerate(weights) if sum(of_key) < 1.5
-        ]  # an interaction has twice as many
-        able = [k for k in effects if not pilot.problem(k) and not self._withheld(metric, pilot.keys[k])]
-        if margin is None or pilot.reach is None or not able or units < 2:
-            return {}
-        rows = pilot.measured
-        sums, counts = pilot.sums[rows][:, able], pilot.counts[rows][:, able]
+def _rows(
+    plan: Plan,
+    metric: ParsedName,
+    pilot: Pilot,
+    compared: Mapping[str, Mapping[Any, float]],
+    critical: float,
+    *,
+    is_primary: bool,
+) -> list[PlannedComparison]:
+    measured = measured_questions(plan, metric)
+    n, units = len(measured), n_units(plan, measured)
+    margin, unit = plan.margins.get(metric.name), "question" if units == n else "cluster"
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    reasons = []
+    for place, key in enumerate(pilot.keys):
+        why = not_compared(metric.name, configs, [name for name, weight in compared[key].items() if weight])
+        reasons.append(f"it is {why}" if why else pilot.problem(place, unit))
+    # What can be said of the margin, of effects alone: an interaction, with twice the weight, is nothing to leave out.
+    able = [
+        place
+        for place, key in enumerate(pilot.keys)
+        if not reasons[place] and sum(weight for weight in compared[key].values() if weight > 0) < 1.5
+    ]
+    tested: dict[int, ForMargin] = {}
+    if margin is not None and pilot.reach is not None and able and units >= 2:
+        sums, counts = pilot.sums[pilot.measured][:, able], pilot.counts[pilot.measured][:, able]
         found = for_margin(sums, counts, margin, pilot.reach[able], units)
-        return {pilot.keys[place]: one for place, one in zip(able, found, strict=True)}
-
-    def _lacks(self, metric: str, scale: Scale) -> float | None:
-        ours = self.scores[(self.scores["metric"] == metric) & (self.scores["status"] == "scored")]
-        values = ours.loc[ours["variant_id"] == self.plan.expansion.baseline.variant_id, "value"].astype(float)
-        return None if scale.best is None or values.empty else abs(scale.best - math.fsum(values) / len(values))
+        tested = dict(zip(able, found, strict=True))
+    rows = []
+    for place, (key, reason) in enumerate(zip(pilot.keys, reasons, strict=True)):
+        row = PlannedComparison(metric.name, key, is_primary, n, margin=margin, reason=reason)
+        if not reason:
+            column = pilot.column(place)
+            error = column.standard_error if len(column.sums) else None
+            of_mean = None if error is None else error * math.sqrt(len(column.sums) / units)  # of so many units
+            smallest = smallest_difference(of_mean, units, critical, pilot.interval_reach(place, units))
+            row = replace(row, smallest=smallest)
+        if place in tested:
+            size = n / units
+            needed = [None if number is None else math.ceil(number * size) for number in tested[place].needed]
+            row = replace(row, power=tested[place].power, questions=needed[0], in_half=needed[1], alone=needed[2])
+        rows.append(row)
+    return rows
 
 
 def _contrasts(plan: Plan) -> dict[str, dict[Any, float]]:
@@ -282,24 +261,11 @@ def _contrasts(plan: Plan) -> dict[str, dict[Any, float]]:
     return found
 
 
-def _error(column: Units, n_units: int) -> float | None:
-    """Return the standard error that the mean of so many units will have."""
-    error = column.standard_error if len(column.sums) else None
-    return None if error is None else error * math.sqrt(len(column.sums) / n_units)
-
-
 def _critical(pilots: Sequence[Pilot], alpha: float) -> float:
     """Return what |T| must reach in the family of these metrics; without all variants nobody knows how they depend."""
     sums = np.hstack([pilot.sums for pilot in pilots])
     has_all = all((pilot.counts > 0).any(axis=0).all() for pilot in pilots)
     return step_down(sums).critical(alpha) if has_all and sums.any() else sidak(sums.shape[1], alpha)
-
-
-def _fewer_variants(pilot: Pilot, critical: float, alpha: float) -> tuple[float, float] | None:
-    if len(pilot.keys) < 3:
-        return None
-    half = Pilot(pilot.keys[::2], pilot.sums[:, ::2], pilot.counts[:, ::2], None)
-    return _shrinks(critical, _critical([half], alpha)), _shrinks(critical, sidak(1, alpha))
 
 
 def _shrinks(critical: float, with_fewer: float) -> float:

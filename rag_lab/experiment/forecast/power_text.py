@@ -43,8 +43,28 @@ def declared_sentences(plan: Plan) -> list[str]:
         if plan.experiment.strict
         else "Each of the two has its own 5% for what is called a difference by chance."
     )
-    what = f"Primary: {primary.name}, {_family(plan, primary.name)}; all else is secondary. {level}"
-    return [what, _margins(plan, primary), *_limits(plan, primary)]
+    sentences = [f"Primary: {primary.name}, {_family(plan, primary.name)}; all else is secondary. {level}"]
+    if plan.margins:
+        named = listing([f"{margin:g} in {metric}" for metric, margin in plan.margins.items()])
+        sentences.append(f"Margin: {named}; what is not worse by more may be left out.")
+    else:
+        example = "0.05" if (primary.info.low, primary.info.high) == (0.0, 1.0) else "..."
+        sentences.append(
+            "No margin is declared, so that of no variant it can be said that it may be left out: give the largest "
+            f"loss that you would bear, as in `margin: {{{primary.name}: {example}}}`."
+        )
+    if primary.info.scale.worst is None:
+        sentences.append(
+            f"{primary.name} has no worst value: what fails cannot be counted as one, so that where anything fails "
+            "neither a difference can be called reliable nor a variant be left out."
+        )
+    if (n := n_units(plan, measured_questions(plan, primary))) < _FEWEST:
+        what = counted(n, "question") if plan.experiment.clusters == "none" else f"{n} clusters and single questions"
+        sentences.append(
+            f"{primary.name} can be measured on {what} alone: with fewer than {_FEWEST} no difference can be told from "
+            "chance."
+        )
+    return sentences
 
 
 def _decides(plan: Plan) -> ParsedName | None:
@@ -72,33 +92,6 @@ def _family(plan: Plan, metric: str) -> str:
         more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
         return f"{n}: {listing([*named[:_NAMED], *more])}"
     return f"{n}, every pair of variants"
-
-
-def _margins(plan: Plan, primary: ParsedName) -> str:
-    if not plan.margins:
-        example = "0.05" if (primary.info.low, primary.info.high) == (0.0, 1.0) else "..."
-        return (
-            "No margin is declared, so that of no variant it can be said that it may be left out: give the largest "
-            f"loss that you would bear, as in `margin: {{{primary.name}: {example}}}`."
-        )
-    told = listing([f"{margin:g} in {metric}" for metric, margin in plan.margins.items()])
-    return f"Margin: {told}; what is not worse by more may be left out."
-
-
-def _limits(plan: Plan, primary: ParsedName) -> list[str]:
-    told = []
-    if primary.info.scale.worst is None:
-        told.append(
-            f"{primary.name} has no worst value: what fails cannot be counted as one, so that where anything fails "
-            "neither a difference can be called reliable nor a variant be left out."
-        )
-    if (n := n_units(plan, measured_questions(plan, primary))) < _FEWEST:
-        what = counted(n, "question") if plan.experiment.clusters == "none" else f"{n} clusters and single questions"
-        told.append(
-            f"{primary.name} can be measured on {what} alone: with fewer than {_FEWEST} no difference can be told from "
-            "chance."
-        )
-    return told
 
 
 POWER_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
@@ -135,34 +128,45 @@ def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT
             ' power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions that '
             "give it 0.8."
         )
-    named = [row for row in forecast.rows if row.is_primary or row.margin is not None]
-    return [
-        legend,
-        *_fewer(forecast),
-        *_not_plannable(named),
-        *_too_few(forecast.rows),
-        *_no_margin(forecast),
-    ]
+    notes, by_reason, others = [legend, *_fewer(forecast)], dict[tuple[str, str], list[str]](), dict[str, list[str]]()
+    for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
+        rows = list(of_metric)
+        if rows[0].is_primary or rows[0].margin is not None:
+            for row in rows:
+                if row.reason:
+                    by_reason.setdefault((metric, row.reason), []).append(row.comparison)
+        elif all(row.reason for row in rows):  # of the other metrics that by which the pilot has too little of them
+            others.setdefault(rows[0].reason, []).append(metric)
+    for (metric, why), names in by_reason.items():
+        notes.append(f"Not plannable in {metric}: {listing(names)}, as {why}.")
+    notes += [f"Not plannable: {listing(metrics)}, as {why}." for why, metrics in others.items()]
+    if forecast.lacks and all(row.margin is None for row in forecast.rows):
+        metric, tenth = forecast.rows[0].metric, plain(forecast.lacks / _TENTH)
+        notes.append(
+            f"A margin is the largest loss of {metric} that you would accept for the seconds and tokens that a module "
+            f"costs. The baseline lacks {plain(forecast.lacks)} to the best value: a tenth of that is `margin: "
+            f"{{{metric}: {tenth}}}`. Choose it before the run."
+        )
+    return notes
 
 
 def power_cells(forecast: PowerForecast) -> list[tuple[str, ...]]:
     """Return a row each comparison of a metric that is primary or has a margin, and one for each other metric."""
-    cells = []
-    for _, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
+    cells: list[tuple[str, ...]] = []
+    for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
         several = list(of_metric)
-        if several[0].is_primary or several[0].margin is not None:
-            cells += [_cell(row) for row in several]
-        else:
-            of_all = (several[0].metric, f"all {len(several)}", f"{several[0].n:,}", _smallest(several))
-            cells.append((*of_all, "-", "-", "-"))
+        if not several[0].is_primary and several[0].margin is None:
+            cells.append((metric, f"all {len(several)}", f"{several[0].n:,}", _smallest(several), "-", "-", "-"))
+            continue
+        for row in several:
+            margin, power, takes = "-" if row.margin is None else f"{row.margin:g}", "-", "-"
+            if row.reason:
+                power = takes = "?"
+            elif row.power is not None:
+                power = f"{row.power:.2f}"
+                takes = "> 20,000" if row.questions is None else f"{_two_digits(row.questions):,}"
+            cells.append((metric, row.comparison, f"{row.n:,}", _smallest([row]), margin, power, takes))
     return cells
-
-
-def _cell(row: PlannedComparison) -> tuple[str, ...]:
-    what = (row.metric, row.comparison, f"{row.n:,}")
-    if row.reason:
-        return (*what, "?", _margin(row), "?", "?")
-    return (*what, _smallest([row]), _margin(row), ("-" if row.power is None else f"{row.power:.2f}"), _takes(row))
 
 
 def _smallest(rows: Sequence[PlannedComparison]) -> str:
@@ -173,70 +177,29 @@ def _smallest(rows: Sequence[PlannedComparison]) -> str:
     return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
-def _margin(row: PlannedComparison) -> str:
-    return "-" if row.margin is None else f"{row.margin:g}"
-
-
-def _takes(row: PlannedComparison) -> str:
-    if row.power is None:
-        return "-"
-    return "> 20,000" if row.questions is None else f"{_two_digits(row.questions):,}"
-
-
 def _fewer(forecast: PowerForecast) -> list[str]:
     """Say what naming fewer variants or metrics would buy."""
-    told = []
+    sentences = []
     for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
         known = [row for row in of_metric if row.questions and row.in_half and row.alone]
         needs = [(row.questions or 0, row.in_half or 0, row.alone or 0) for row in known]
         if len(known) > 1:
             all_, half, alone = (_two_digits(max(n)) for n in zip(*needs, strict=True))
-            told.append(
+            sentences.append(
                 f"All {len(known)} comparisons of {metric} take {all_:,} questions for the margin, "
                 f"{-(-len(known) // 2)} of them {half:,}, one alone {alone:,}: name fewer variants, or ask more."
             )
     if forecast.fewer_variants:
         half_off, one_off = forecast.fewer_variants
-        told.append(
+        sentences.append(
             f"With half of the comparisons the smallest difference is {half_off:.0%} smaller, with one alone "
             f"{one_off:.0%}."
         )
     if forecast.fewer_metrics:
-        told.append(
+        sentences.append(
             f"In one of the other metrics, named without the rest of them, it is {forecast.fewer_metrics:.0%} smaller."
         )
-    return told
-
-
-def _not_plannable(rows: Sequence[PlannedComparison]) -> list[str]:
-    by_reason: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if row.reason:
-            by_reason.setdefault((row.metric, row.reason), []).append(row.comparison)
-    return [f"Not plannable in {metric}: {listing(names)}, as {why}." for (metric, why), names in by_reason.items()]
-
-
-def _too_few(rows: Sequence[PlannedComparison]) -> list[str]:
-    """Name the other metrics of which nothing can be planned, by what the pilot has of them."""
-    reasons: dict[str, list[str]] = {}
-    for metric, of_metric in groupby(rows, key=lambda row: row.metric):
-        several = list(of_metric)
-        if all(row.reason for row in several) and not several[0].is_primary and several[0].margin is None:
-            reasons.setdefault(several[0].reason, []).append(metric)
-    return [f"Not plannable: {listing(metrics)}, as {why}." for why, metrics in reasons.items()]
-
-
-def _no_margin(forecast: PowerForecast) -> list[str]:
-    """Propose how to choose a margin for the metric that decides."""
-    first = forecast.rows[0]
-    if any(row.margin is not None for row in forecast.rows) or not forecast.lacks:
-        return []
-    tenth = plain(forecast.lacks / _TENTH)
-    return [
-        f"A margin is the largest loss of {first.metric} that you would accept for the seconds and tokens that a "
-        f"module costs. The baseline lacks {plain(forecast.lacks)} to the best value: a tenth of that is `margin: "
-        f"{{{first.metric}: {tenth}}}`. Choose it before the run."
-    ]
+    return sentences
 
 
 def _two_digits(number: int) -> int:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.wording import text_table
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.forecast.cost_estimate import CostEstimate, Key, Rate
+from rag_lab.experiment.forecast.cost_estimate import TITLES, CostEstimate, Key, Rate, amount_text
 from rag_lab.experiment.forecast.work import Work
-from rag_lab.memory.ledger import Caller, Ledger, Made
+from rag_lab.memory.ledger import Ledger
 from rag_lab.runs.run_folder import BILL_FILE, LEDGER_FILE, RunFolder
-from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, of_calls, with_total
+from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, minutes_text, of_calls, with_total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +35,11 @@ class Spent:
 
 def spent(run: RunFolder) -> list[Spent]:
     """Return what all starts of a sweep have spent, one row a stage or metric, in order of first use."""
-    sums = _by_model(Ledger(run.path / LEDGER_FILE).calls())
     rows: dict[str, Spent] = {}
-    for (purpose, _), (n, made) in sums.items():
-        old = rows.get(purpose, Spent(purpose))
-        rows[purpose] = Spent(
-            purpose,
+    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
+        old = rows.get(caller.purpose, Spent(caller.purpose))
+        rows[caller.purpose] = Spent(
+            caller.purpose,
             old.calls + n,
             old.tokens + made.tokens_in + made.tokens_out,
             old.cost_usd + made.cost_usd,
@@ -49,27 +49,19 @@ def spent(run: RunFolder) -> list[Spent]:
 
 
 def measured_rates(run: RunFolder) -> list[Rate]:
-    """Return the rates of the answered calls of all starts of a sweep."""
-    sums = _by_model(Ledger(run.path / LEDGER_FILE).calls(answered=True))
-    return [Rate(*key, n, made.seconds, made.tokens_in, made.tokens_out) for key, (n, made) in sums.items()]
-
-
-def _by_model(calls: Iterable[tuple[Caller, int, Made]]) -> dict[Key, tuple[int, Made]]:
-    """Return the number and the totals of calls by purpose and model, whoever paid."""
-    sums: dict[Key, tuple[int, Made]] = {}
-    for caller, n, made in calls:
+    """Return the rates of the answered calls of all starts of a sweep, by purpose and model, whoever paid."""
+    rates: dict[Key, Rate] = {}
+    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls(answered=True):
         key = (caller.purpose, caller.model)
-        n_before, before = sums.get(key, (0, Made(0, 0, 0.0, 0.0)))
-        sums[key] = (
-            n_before + n,
-            Made(
-                before.tokens_in + made.tokens_in,
-                before.tokens_out + made.tokens_out,
-                before.cost_usd + made.cost_usd,
-                before.seconds + made.seconds,
-            ),
+        old = rates.get(key)
+        rates[key] = Rate(
+            *key,
+            (old.n if old else 0) + n,
+            (old.seconds if old else 0.0) + made.seconds,
+            (old.tokens_in if old else 0) + made.tokens_in,
+            (old.tokens_out if old else 0) + made.tokens_out,
         )
-    return sums
+    return list(rates.values())
 
 
 _LOGGER = logging.getLogger(__name__)
@@ -124,18 +116,17 @@ def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:
     kept = _kept(run)
     actual = {row.purpose: row for row in spent(run)}
     estimated: dict[str, dict[str, Any]] = {}
-    if kept is not None:
-        for row in kept.bill.rows:
-            add(estimated.setdefault(row.purpose, dict.fromkeys(MEASURES, 0)), _measures(row))
-        for earlier in kept.before:
-            add(estimated.setdefault(earlier.purpose, dict.fromkeys(MEASURES, 0)), _measures(earlier))
+    expected: list[Work | Spent] = [*kept.bill.rows, *kept.before] if kept else []
+    for row in expected:
+        sums = estimated.setdefault(row.purpose, dict.fromkeys(MEASURES, 0))
+        add(sums, {measure: getattr(row, measure) for measure in MEASURES})
     nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
     rows: list[Mapping[str, Any]] = []
     for purpose in dict.fromkeys([*estimated, *actual]):
+        before, spent_now = estimated.get(purpose, nothing), actual.get(purpose, Spent(purpose))
         both: dict[str, Any] = {"purpose": purpose}
-        before, spent_now = estimated.get(purpose, nothing), _measures(actual.get(purpose, Spent(purpose)))
         for measure in MEASURES:
-            both |= {f"{measure}_estimated": before[measure], f"{measure}_spent": spent_now[measure]}
+            both |= {f"{measure}_estimated": before[measure], f"{measure}_spent": getattr(spent_now, measure)}
         rows.append(both)
     return of_calls(rows)
 
@@ -148,5 +139,10 @@ def _kept(run: RunFolder) -> KeptEstimate | None:
         raise DamagedFile(path, "it holds no bill") from None
 
 
-def _measures(row: Work | Spent) -> dict[str, Any]:
-    return {measure: getattr(row, measure) for measure in MEASURES}
+def spent_text(run: RunFolder) -> str:
+    """Return what was spent beside what was estimated, one line a stage or metric, then the minutes."""
+    rows = spending_rows(run)
+    columns = [(measure, when) for measure in TITLES for when in ("estimated", "spent")]
+    header = ("stage or metric", *(f"{TITLES[measure]} {when}" for measure, when in columns))
+    cells = [(row["purpose"], *(amount_text(m, row[f"{m}_{when}"]) for m, when in columns)) for row in rows]
+    return f"{text_table(header, cells)}\n- {minutes_text(rows)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,28 +54,55 @@ def truncations_of(plan: Plan, home: Path | None = None) -> list[TruncationFound
     pipeline: Pipeline | None = None
     with modules_from(plan.folder):
         for variant in plan.variants:
-            pipeline = Pipeline.planned(variant.config, plan.dataset, home=folder, beside=pipeline)
-            if not pipeline.index.is_built:
+            config = variant.config
+            pipeline = Pipeline.planned(config, plan.dataset, home=folder, beside=pipeline)
+            index = pipeline.index
+            if not index.is_built:
                 continue
-            for key, one in _of_variant(variant, pipeline, questions, found):
-                found[key] = one
-    return _alike(found.values())
-
-
-def _alike(found: Iterable[TruncationFound]) -> list[TruncationFound]:
-    """Put together what is the same under several variants: parents, say, do not depend on the size of chunks."""
+            seen: dict[tuple[str, ...], TruncationFound | None] = {}
+            if config.searches_vectors and index.truncation is not None:
+                key: tuple[str, ...] = ("embedding", index.digest, config.models.embedding)
+                seen[key] = TruncationFound((), config.models.embedding, "chunks", index.truncation.total)
+            for stage in pipeline.stages:
+                if isinstance(stage, PairRerank):
+                    model = config.models.cross_encoder if stage.step == "cross_encoder" else config.models.likelihood
+                    whose = "chunks" if "child" in (stage.passage, config.retrieval.level) else "parents"
+                    key = (stage.step, index.digest, model, whose)
+                    total = None if key in found else _of_pairs(stage, index, whose, questions)
+                    seen[key] = TruncationFound((), model, whose, total, is_sample=True) if total else None
+            for key, new in seen.items():
+                if one := found.get(key, new):
+                    found[key] = replace(one, variants=(*one.variants, variant))
+    # What is the same under several variants is put together: parents, say, do not depend on the size of chunks.
     groups: dict[tuple[str, str, Truncation], TruncationFound] = {}
-    for one in found:
-        key = (one.model, one.whose, one.total)
-        known = groups.get(key)
-        groups[key] = one if known is None else replace(known, variants=(*known.variants, *one.variants))
+    for one in found.values():
+        same = (one.model, one.whose, one.total)
+        known = groups.get(same)
+        groups[same] = one if known is None else replace(known, variants=(*known.variants, *one.variants))
     return list(groups.values())
 
 
 def truncation_sentences(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
     """Return a sentence for each model that cuts what it is sent, and what a comparison would then measure."""
-    cut = [one for one in found if one.total.share_truncated >= NOTICED]
-    return [*(_sentence(one, plan) for one in cut), *_measures_cutting(found), *_unknown(plan)]
+    sentences = [_sentence(one, plan) for one in found if one.total.share_truncated >= NOTICED]
+    for model in dict.fromkeys(one.model for one in found if not one.is_sample):
+        ours = [one.total for one in found if one.model == model and not one.is_sample]
+        shares = [one.share_truncated for one in ours]
+        if len(ours) > 1 and is_unlike(min(shares), max(shares)):
+            sentences.append(
+                f"What {short_name(model)} cuts is not alike in the variants, so that their differences are of what "
+                "was cut as well as of how texts were split: compare sizes of which hardly any chunk is longer than "
+                f"{ours[0].limit:,} tokens, or take an embedding model that reads more."
+            )
+    asked = {v.config.models.embedding for v in plan.variants if v.config.searches_vectors}
+    with modules_from(plan.folder):
+        unknown = [short_name(model) for model in sorted(asked) if most_tokens(shared.embedder(model)) is None]
+    if unknown:
+        sentences.append(
+            f"How much {listing(unknown)} reads of a chunk is not known here, before a first use or at all: what it "
+            "cuts is counted when it runs, if it says so by then."
+        )
+    return sentences
 
 
 def refusals(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
@@ -86,34 +113,6 @@ def refusals(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
         for one in found
         if one.refused
     ]
-
-
-def _of_variant(
-    variant: Variant, pipeline: Pipeline, questions: Sequence[Question], found: dict[tuple[str, ...], TruncationFound]
-) -> Iterator[tuple[tuple[str, ...], TruncationFound]]:
-    config, index = variant.config, pipeline.index
-    if config.searches_vectors and index.truncation is not None:
-        key: tuple[str, ...] = ("embedding", index.digest, config.models.embedding)
-        yield (
-            key,
-            _with(variant, found.get(key))
-            or TruncationFound((variant,), config.models.embedding, "chunks", index.truncation.total),
-        )
-    for stage in pipeline.stages:
-        if isinstance(stage, PairRerank):
-            model = config.models.cross_encoder if stage.step == "cross_encoder" else config.models.likelihood
-            whose = "chunks" if stage.passage == "child" or config.retrieval.level == "child" else "parents"
-            key = (stage.step, index.digest, model, whose)
-            if known := _with(variant, found.get(key)):
-                yield key, known
-            elif total := _of_pairs(stage, index, whose, questions):
-                yield key, TruncationFound((variant,), model, whose, total, is_sample=True)
-
-
-def _with(variant: Variant, known: TruncationFound | None) -> TruncationFound | None:
-    if known is None:
-        return None
-    return replace(known, variants=(*known.variants, variant))
 
 
 def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequence[Question]) -> Truncation | None:
@@ -133,50 +132,16 @@ def _of_pairs(stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequ
 
 
 def _sentence(found: TruncationFound, plan: Plan) -> str:
-    about = "About " if found.is_sample else ""
-    told = found.total.text(f"the {found.whose}{_named(found, plan)}", found.model)
-    lost = percent(found.total.share_truncated)
-    effect = "is not searched by meaning" if not found.is_sample else "counts for nothing in the reranking"
-    return f"{about}{told}; {lost} of the text {effect}."
-
-
-def _named(found: TruncationFound, plan: Plan) -> str:
-    """Return whose texts they are, '' where they are those of all variants: by the setting, or by the variants."""
-    if len(found.variants) == len(plan.variants):
-        return ""
-    keys = [key for key in plan.variants[0].config.flat() if key.startswith("corpus.")]
-    flat = [one.config.flat() for one in plan.variants]
-    varied = [key for key in keys if len({str(one[key]) for one in flat}) > 1]
-    ours = [one.config.flat() for one in found.variants]
-    shared = [f"{key} {ours[0][key]}" for key in varied if len({str(one[key]) for one in ours}) == 1]
-    if shared:
-        return f" of {listing(shared)}"
-    return f" of {some_of([one.variant_id for one in found.variants], _NAMED)}"
-
-
-def _unknown(plan: Plan) -> list[str]:
-    """Name the embedding models of which nobody knows yet how much they read."""
-    asked = {v.config.models.embedding for v in plan.variants if v.config.searches_vectors}
-    with modules_from(plan.folder):
-        unknown = [short_name(model) for model in sorted(asked) if most_tokens(shared.embedder(model)) is None]
-    if not unknown:
-        return []
-    return [
-        f"How much {listing(unknown)} reads of a chunk is not known here, before a first use or at all: what it cuts "
-        "is counted when it runs, if it says so by then."
-    ]
-
-
-def _measures_cutting(found: Sequence[TruncationFound]) -> list[str]:
-    """Say so where variants are embedded by one model and are not cut alike."""
-    told = []
-    for model in dict.fromkeys(one.model for one in found if not one.is_sample):
-        ours = [one.total for one in found if one.model == model and not one.is_sample]
-        shares = [one.share_truncated for one in ours]
-        if len(ours) > 1 and is_unlike(min(shares), max(shares)):
-            told.append(
-                f"What {short_name(model)} cuts is not alike in the variants, so that their differences are of what "
-                "was cut as well as of how texts were split: compare sizes of which hardly any chunk is longer than "
-                f"{ours[0].limit:,} tokens, or take an embedding model that reads more."
-            )
-    return told
+    about, effect = "", "is not searched by meaning"
+    if found.is_sample:
+        about, effect = "About ", "counts for nothing in the reranking"
+    of = ""  # whose texts they are, where they are not those of all variants: by the setting, or by the variants
+    if len(found.variants) < len(plan.variants):
+        keys = [key for key in plan.variants[0].config.flat() if key.startswith("corpus.")]
+        flat, ours = ([one.config.flat() for one in some] for some in (plan.variants, found.variants))
+        varied = [key for key in keys if len({str(one[key]) for one in flat}) > 1]
+        shared_keys = [f"{key} {ours[0][key]}" for key in varied if len({str(one[key]) for one in ours}) == 1]
+        names = [one.variant_id for one in found.variants]
+        of = f" of {listing(shared_keys) if shared_keys else some_of(names, _NAMED)}"
+    counts = found.total.text(f"the {found.whose}{of}", found.model)
+    return f"{about}{counts}; {percent(found.total.share_truncated)} of the text {effect}."

@@ -58,6 +58,9 @@ class Work:
         return self.tokens_in + self.tokens_out
 
 
+_SUMS = ("n", "remembered", "tokens_in", "tokens_out", "thinking_tokens", "embedded_tokens", "embedded_chars")
+
+
 class Tally:
     """The work of a whole plan: each result is counted once, whichever variants need it."""
 
@@ -74,25 +77,12 @@ class Tally:
     def add(self, work: Work) -> None:
         """Put `work` to what is there of its purpose, model and unit."""
         place = (work.purpose, work.model, work.unit)
-        old = self._work.get(place)
-        self._work[place] = (
-            work
-            if old is None
-            else replace(
-                old,
-                n=old.n + work.n,
-                at_most=old.at_most or work.at_most,
-                remembered=old.remembered + work.remembered,
-                tokens_in=old.tokens_in + work.tokens_in,
-                tokens_out=old.tokens_out + work.tokens_out,
-                thinking_tokens=old.thinking_tokens + work.thinking_tokens,
-                embedded_tokens=old.embedded_tokens + work.embedded_tokens,
-                embedded_chars=old.embedded_chars + work.embedded_chars,
-                corpus_chars=max(old.corpus_chars, work.corpus_chars),
-                cost_usd=None if None in (old.cost_usd, work.cost_usd) else old.cost_usd,
-                minutes=None if None in (old.minutes, work.minutes) else old.minutes,
-            )
-        )
+        if old := self._work.get(place):
+            sums: dict[str, Any] = {name: getattr(old, name) + getattr(work, name) for name in _SUMS}
+            sums |= {name: None for name in ("cost_usd", "minutes") if getattr(work, name) is None}
+            at_most, corpus_chars = old.at_most or work.at_most, max(old.corpus_chars, work.corpus_chars)
+            work = replace(old, at_most=at_most, corpus_chars=corpus_chars, **sums)
+        self._work[place] = work
 
     @property
     def work(self) -> list[Work]:
@@ -153,18 +143,15 @@ def _branch(paths: Sequence[_Path], depth: int, known: Mapping[str, Any], stage:
     parts: dict[Step | None, list[_Path]] = {}
     for path in paths:
         parts.setdefault(_at(path, depth), []).append(path)
-    branches = (
-        ()
-        if len(paths) == 1
-        else tuple(_branch(part, depth, shared, step[0] if step else "") for step, part in parts.items())
-    )
-    name = label if branches else paths[0].variant
-    at_most = any(one.at_most for one in work)
+    branches: tuple[Branch, ...] = ()
+    if len(paths) > 1:
+        branches = tuple(_branch(part, depth, shared, step[0] if step else "") for step, part in parts.items())
     counts: Counter[str] = Counter()
     for one in work:
         counts[one.unit] += one.n
     units = tuple((unit, n) for unit, n in counts.items() if n)
-    return Branch(name, stage, len(paths), units, at_most, branches)
+    at_most = any(one.at_most for one in work)
+    return Branch(label if branches else paths[0].variant, stage, len(paths), units, at_most, branches)
 
 
 def _at(path: _Path, depth: int) -> Step | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rag_lab._kit.wording import DASH
-from rag_lab.experiment.forecast.cost_estimate import estimate
-from rag_lab.experiment.forecast.cost_text import COST_HEADER, cost_cells, cost_notes
+from rag_lab.experiment.forecast.cost_estimate import COST_HEADER, cost_cells, cost_notes, estimate
 from rag_lab.experiment.forecast.describe import (
     MODEL_HEADER,
     ROUND_HEADER,

@@ -10,13 +10,13 @@ from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.cost_estimate import (
     RATES_FILE,
     Rate,
+    cost_notes,
     estimate,
     keep_rates,
     machine_minutes,
     machine_rates,
     read_rates,
 )
-from rag_lab.experiment.forecast.cost_text import cost_notes
 from rag_lab.experiment.forecast.describe import models_of
 from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import VariantState

@@ -2,14 +2,14 @@ import pytest
 
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.forecast.cost_estimate import CostEstimate
-from rag_lab.experiment.forecast.cost_text import cost_text, spent_text
+from rag_lab.experiment.forecast.cost_estimate import CostEstimate, cost_text
 from rag_lab.experiment.forecast.spending import (
     keep_estimate,
     kept_estimate,
     measured_rates,
     spending_rows,
     spent_and_estimated,
+    spent_text,
 )
 from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import now
