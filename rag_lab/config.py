@@ -29,7 +29,6 @@ from rag_lab.stages.config import (
     RerankConfig,
     RetrievalConfig,
     SelectConfig,
-    searches_vectors,
 )
 from rag_lab.stores.config import StoreConfig
 
@@ -74,7 +73,7 @@ class PipelineConfig(Section):
     @property
     def searches_vectors(self) -> bool:
         """Whether a search compares embeddings: by question, or by hypothetical document."""
-        return searches_vectors(self.retrieval, self.query)
+        return "dense" in self.retrieval.weights or self.query.hyde != "none"
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> PipelineConfig:

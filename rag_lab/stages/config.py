@@ -26,8 +26,7 @@ from rag_lab.stages.kinds import (
     Normalization,
     searches_of,
 )
-from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.prompts.places import BUILT_IN, PLACES, prompt_name
+from rag_lab.stages.prompts.chat_template import BUILT_IN, PLACES, ChatTemplate, prompt_name
 from rag_lab.stores.analyzer import AnalyzerChoice, analyzer_for
 from rag_lab.stores.config import Unit
 
@@ -91,19 +90,9 @@ class QueryConfig(Section):
     hyde_with_query: bool = Field(False, description="whether what is searched counts in that mean as one more")
 
     @property
-    def writes_several(self) -> bool:
-        """Whether there may be several hypothetical documents; a custom writer writes one."""
-        return self.hyde_n > 1 and self.hyde_writer in HYDE_WRITERS.built_in
-
-    @property
     def understands(self) -> bool:
         """Whether the understanding of a question is read: its rewrite, its class or its suggestion."""
         return self.rewrite in ("llm", FOLLOW_UPS) or self.hyde in ("classified", "suggested")
-
-    @property
-    def asks_only_follow_ups(self) -> bool:
-        """Whether nothing but the rewrite of questions with a conversation is read of it."""
-        return self.rewrite == FOLLOW_UPS and self.hyde not in ("classified", "suggested")
 
     @field_validator("class_to_hyde")
     @classmethod
@@ -201,11 +190,6 @@ class SelectConfig(Section):
     def is_on(self) -> bool:
         """Whether anything is done to the list."""
         return self.name != "cut" or self.cut != "none" or self.diversity != "none"
-
-
-def searches_vectors(retrieval: RetrievalConfig, query: QueryConfig) -> bool:
-    """Tell whether a search compares embeddings: by question, or by hypothetical document."""
-    return "dense" in retrieval.weights or query.hyde != "none"
 
 
 class RerankConfig(Section):

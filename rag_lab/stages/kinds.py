@@ -170,8 +170,3 @@ class Modes:
 def searches_of(mode: str) -> tuple[str, ...]:
     """Return the searches that a mode makes, each once: `hybrid+my_search:Splade` makes three."""
     return tuple(dict.fromkeys(name for part in mode.split("+") for name in _SEVERAL.get(part, (part,))))
-
-
-def combines_ranks(mode: str) -> bool:
-    """Tell whether a mode combines by reciprocal ranks, whatever `retrieval.normalization` says."""
-    return RRF in mode.split("+")

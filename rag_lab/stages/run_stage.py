@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
@@ -33,33 +33,17 @@ Origin = Literal["remembered", "computed", "cheap"]  # cheap: computed each time
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
 
 
-@runtime_checkable
-class SeesOutcomes(Protocol):
-    """A progress that is told of results, too, each once."""
-
-    def saw(self, stage: str, outcomes: Collection[Outcome], origin: Origin) -> None:
-        """Take note of results of `stage`; what another process has computed is remembered."""
-
-
 class StageProgress:
-    """Tells `progress`, if there is any, of one stage over `total` traces."""
+    """Tells `progress`, if there is any, of one stage over `total` traces.
 
-    def __init__(self, progress: Progress | None, stage: str, total: int, *, remembers: bool) -> None:
+    One that has a method `saw(stage, outcomes, origin)` is shown the results, too, each once.
+    """
+
+    def __init__(self, progress: Progress | None, stage: str, total: int) -> None:
         self._progress, self._stage, self._total = progress, stage, total
-        self._made: Origin = "computed" if remembers else "cheap"
-        self._sees = progress if isinstance(progress, SeesOutcomes) else None
+        self._show: Callable[[str, Collection[Outcome], Origin], None] | None = getattr(progress, "saw", None)
         self._done = 0
         self._seen: set[str] = set()
-
-    def begin(self, known: Mapping[str, Outcome]) -> None:
-        """Tell that the stage begins, with what is known of it."""
-        self._saw(known, "remembered")
-        _LOGGER.info("%s begins: %d of %d questions are remembered", self._stage, len(known), self._total)
-        self.tell(len(known), "")
-
-    def computed(self, new: Mapping[str, Outcome]) -> None:
-        """Tell of results as soon as they are there."""
-        self._saw(new, self._made)
 
     def tell(self, new: int, waits: str) -> None:
         """Tell that so many more traces are done, and for whom the stage waits."""
@@ -67,14 +51,12 @@ class StageProgress:
         if self._progress:
             self._progress(self._stage + waits, self._done, self._total)
 
-    def end(self, all_of_it: Mapping[str, Outcome]) -> None:
-        """Tell of what other processes have computed meanwhile."""
-        self._saw({key: one for key, one in all_of_it.items() if key not in self._seen}, "remembered")
-
-    def _saw(self, outcomes: Mapping[str, Outcome], origin: Origin) -> None:
+    def saw(self, outcomes: Mapping[str, Outcome], origin: Origin) -> None:
+        """Show results that were not shown before; what another process has computed is remembered."""
+        new = [one for key, one in outcomes.items() if key not in self._seen]
         self._seen |= outcomes.keys()
-        if self._sees and outcomes:
-            self._sees.saw(self._stage, outcomes.values(), origin)
+        if self._show and new:
+            self._show(self._stage, new, origin)
 
 
 def with_readers(stages: Sequence[Stage], read: Iterable[str]) -> list[Stage]:
@@ -114,17 +96,20 @@ def run_stage(
         for place, trace in enumerate(traces)
     ]
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
-    told = StageProgress(progress, stage.name, len(wanted), remembers=remembering is not None)
-    work = _work(stage, wanted, replayed or Replayed(), told)
+    told = StageProgress(progress, stage.name, len(wanted))
+    made: Origin = "computed" if remembering else "cheap"
+    work = _work(stage, wanted, replayed or Replayed(), lambda found: told.saw(found, made))
     remembered = work.recall(remembering, wanted)
     failed = [key for key, one in remembered.items() if one.status == "failed"] if retries_failed() else []
     known = {key: one for key, one in remembered.items() if key not in failed}
     with working(stage=stage.name), span(f"stage {stage.name}") as said:
         said.set(rag_lab__traces=len(wanted), rag_lab__remembered=len(known))
-        told.begin(known)
+        told.saw(known, "remembered")
+        _LOGGER.info("%s begins: %d of %d questions are remembered", stage.name, len(known), len(wanted))
+        told.tell(len(known), "")
         outcomes = remembered | work.again(remembering, failed)
         outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)
-        told.end(outcomes)
+        told.saw(outcomes, "remembered")
     judged = dict(outcomes)
     for key, one in outcomes.items() if refuses else ():
         if one.truncated_tokens and one.status != "failed":  # a model did not read all that it was sent
@@ -147,17 +132,20 @@ def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str
         trace: of one question and repeat.
         without: fields whose values are not known yet.
     """
-    return digest(
-        {
-            "stage": stage.name,
-            "identity": identity,
-            "repeat": trace.repeat,
-            "reads": {path: to_jsonable_python(_read(trace, path)) for path in stage.reads if path not in without},
-        }
-    )
+    reads = {}
+    for path in stage.reads:
+        if path not in without:
+            name, _, inner = path.partition(".")  # a search may have dots in its name
+            value = getattr(trace, name)
+            if inner:
+                value = value.get(inner, ()) if isinstance(value, Mapping) else getattr(value, inner)
+            reads[path] = to_jsonable_python(value)
+    return digest({"stage": stage.name, "identity": identity, "repeat": trace.repeat, "reads": reads})
 
 
-def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: StageProgress) -> Work[Outcome]:
+def _work(
+    stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, computed: Callable[[Mapping[str, Outcome]], None]
+) -> Work[Outcome]:
     def compute(keys: list[str]) -> dict[str, Outcome]:
         started, replayed_before_s = time.perf_counter(), replayed.seconds
         batch = [wanted[key] for key in keys]
@@ -171,7 +159,7 @@ def _work(stage: Stage, wanted: Mapping[str, Trace], replayed: Replayed, told: S
         share_s = (time.perf_counter() - started) / len(keys) + earlier_s
         timed = [o if o.seconds is not None else replace(o, seconds=share_s, replayed_s=earlier_s) for o in outcomes]
         found = dict(zip(keys, timed, strict=True))
-        told.computed(found)
+        computed(found)
         return found
 
     def encode(outcome: Outcome) -> str | None:
@@ -210,14 +198,6 @@ def _applied(trace: Trace, outcome: Outcome, record: StageRecord) -> Trace:
         values[place] = {**values[place], search: value} if search else value
     values[_PLACES["stages"]] = (*trace.stages, record)
     return Trace(*values)
-
-
-def _read(trace: Trace, path: str) -> Any:
-    name, _, inner = path.partition(".")  # a search may have dots in its name
-    value = getattr(trace, name)
-    if not inner:
-        return value
-    return value.get(inner, ()) if isinstance(value, Mapping) else getattr(value, inner)
 
 
 def decode_outcome(text: str) -> Outcome:

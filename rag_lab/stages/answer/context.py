@@ -116,7 +116,7 @@ class CustomContext(CustomStage):
             whole = self.index.text(hit)
             cut_from = "" if text == whole else whole
             passages.append(Passage(number, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text, cut_from))
-        while not self.budget.holds(passages):
+        while self.budget.excess(passages) > 0:
             passages.pop()
         left_out = len(kept) - len(passages)
         reason = f"{left_out} of {len(kept)} passages did not fit the budget" if left_out else ""
@@ -243,7 +243,7 @@ class DocumentContext(_OfEvidence):
         while True:
             pairs = sorted(zip(nearest, kept, strict=False), key=lambda pair: pair[0])
             in_order = [replace(passage, number=number) for number, (_, passage) in enumerate(pairs, start=1)]
-            if self.budget.holds(in_order):
+            if self.budget.excess(in_order) <= 0:
                 return in_order, len(pages), is_guessed
             kept.pop()  # numbers are counted with the texts, and change places with them
 

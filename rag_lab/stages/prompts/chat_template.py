@@ -1,4 +1,4 @@
-"""A chat in a file: Jinja, with a line `[system]`, `[user]` or `[assistant]` before each message.
+"""A chat in a file: Jinja, with a line `[system]`, `[user]` or `[assistant]` before each message; where one may stand.
 
 The file is cut into messages before anything is filled in, so that no text of a document or of a question can begin a
 message of its own. Templates run in Jinja's sandbox: they see the variables of their place and nothing else.
@@ -10,12 +10,15 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.digest import digest
+from rag_lab._kit.module_files import modules_folder
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import Message
+from rag_lab.records import Passage, Turn
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -61,7 +64,17 @@ class ChatTemplate:
             variables: the names that are filled in.
             needed: names of which it must use at least one: without, it would ask the same of every question.
         """
-        used = self._variables()
+        from jinja2 import Environment, nodes
+        from jinja2.meta import find_undeclared_variables
+
+        used: set[str] = set()
+        parser = Environment(autoescape=False)  # noqa: S701 - read, never rendered
+        assert self._templates  # noqa: S101 - refuses what does not parse, in a sentence
+        for _, text in self._parts:
+            parsed = parser.parse(text)
+            if next(parsed.find_all((nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)), None):
+                raise ConfigError(f"{self.name} reads another file, which a prompt cannot; put its text in its place.")
+            used |= find_undeclared_variables(parsed)
         if strangers := sorted(used - set(variables)):
             raise ConfigError(f"{self.name}: {unknown_name('variable', strangers[0], sorted(variables))}")
         if not used & set(needed):
@@ -93,16 +106,91 @@ class ChatTemplate:
         except TemplateSyntaxError as error:
             raise ConfigError(f"{self.name} is no Jinja template ({error.message}); mend the file.") from None
 
-    def _variables(self) -> set[str]:
-        from jinja2 import Environment, nodes
-        from jinja2.meta import find_undeclared_variables
 
-        found: set[str] = set()
-        parser = Environment(autoescape=False)  # noqa: S701 - read, never rendered
-        assert self._templates  # noqa: S101 - refuses what does not parse, in a sentence
-        for _, text in self._parts:
-            parsed = parser.parse(text)
-            if next(parsed.find_all((nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)), None):
-                raise ConfigError(f"{self.name} reads another file, which a prompt cannot; put its text in its place.")
-            found |= find_undeclared_variables(parsed)
-        return found
+BUILT_IN = "builtin"
+SUFFIX = ".j2"
+MAX_BYTES = 100_000
+
+# What systems of the presets ask; a file beside the experiment goes first.
+_SHIPPED = Path(__file__).with_name("shipped")
+
+_TURNS = (Turn("user", "At which pressure does P-1 run?"), Turn("assistant", "At 40 bar."))
+_PASSAGE = Passage(1, "press.md#1", "press.md", None, 0, 11, "P-2: 60 bar")
+
+
+@dataclass(frozen=True)
+class PromptPlace:
+    """Where a prompt stands: an example of every variable that is filled in, and those of which it must use one."""
+
+    name: str
+    example: Mapping[str, Any]
+    needed: tuple[str, ...]
+
+    def problem(self, file: str) -> str:
+        """Return why `file` cannot be used here, in one sentence, or ''."""
+        try:
+            self.read(file)
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    def read(self, file: str) -> ChatTemplate | None:
+        """Return the prompt in a file beside the experiment, or one that is shipped; None for the one that is built in.
+
+        Raises:
+            ConfigError: if there is no such file, it is no template, or it asks by variables that there are not.
+        """
+        if file == BUILT_IN:
+            return None
+        path = Path(modules_folder(), *PurePosixPath(file).parts)
+        if not path.exists() and (shipped := _SHIPPED / file).is_file():
+            path = shipped
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"Cannot read the prompt {path} ({error.strerror}); put the file there, or set builtin."
+            ) from None
+        if len(data) > MAX_BYTES:
+            size = f"{len(data):,} bytes, and at most {MAX_BYTES:,} are read"
+            raise ConfigError(f"The prompt {file} has {size}; shorten it.")
+        try:
+            template = ChatTemplate(f"The prompt {file}", data.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise ConfigError(f"The prompt {file} is not UTF-8; save it as that.") from None
+        template.check(self.example, self.needed)
+        nothing = {name: value[:0] if isinstance(value, tuple) else value for name, value in self.example.items()}
+        for values in (self.example, nothing):  # a question may have no earlier turn and find no passage
+            template.messages(values)
+        return template
+
+
+# By key of the section `prompts`.
+PLACES = {
+    place.name: place
+    for place in (
+        PromptPlace(
+            "understanding", {"question": "And P-2?", "history": _TURNS, "summary": "", "classes": ("fuzzy",)},
+            ("question",),
+        ),
+        PromptPlace("phrasings", {"question": "At which pressure does P-2 run?", "n": 2}, ("question",)),
+        PromptPlace("hyde", {"question": "At which pressure does P-2 run?", "query_class": "specific"}, ("question",)),
+        PromptPlace("summary", {"summary": "", "turns": _TURNS}, ("turns",)),
+        PromptPlace(
+            "answer",
+            {
+                "question": "And P-2?", "history": _TURNS, "summary": "", "passages": (_PASSAGE,),
+                "context": "[1] (press.md)\nP-2: 60 bar", "not_found": "The documents do not say.",
+            },
+            ("question",),
+        ),
+    )
+}  # fmt: skip
+
+
+def prompt_name(text: str) -> str:
+    """Return `text` if it can name a prompt; nothing is read."""
+    path = PurePosixPath(text)
+    if text != BUILT_IN and (path.suffix != SUFFIX or path.is_absolute() or ".." in path.parts or "\\" in text):
+        raise ValueError(f"must be {BUILT_IN} or a {SUFFIX} file beside the experiment, by its path from there")
+    return text

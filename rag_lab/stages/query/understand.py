@@ -15,7 +15,7 @@ from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import QUERY_CLASSES, QueryClass, Trace
 from rag_lab.stages.chat_stage import ChatStage, chat_outcome, nothing_written
 from rag_lab.stages.custom import CustomStage, stage_of
-from rag_lab.stages.kinds import UNDERSTANDINGS
+from rag_lab.stages.kinds import FOLLOW_UPS, UNDERSTANDINGS
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
@@ -30,6 +30,7 @@ _TOKENS_PER_PHRASING = 48
 def understand_stage(parts: Parts) -> Stage:
     """Return what understands the question."""
     query = parts.query
+    only_follow_ups = query.rewrite == FOLLOW_UPS and query.hyde not in ("classified", "suggested")
     if not query.understands and UNDERSTAND not in parts.overrides:
         return Off(UNDERSTAND)
     return stage_of(
@@ -42,7 +43,7 @@ def understand_stage(parts: Parts) -> Stage:
                 parts.chat("understanding", UNDERSTAND),
                 parts.seed,
                 parts.prompts.get("understanding"),
-                query.asks_only_follow_ups,
+                only_follow_ups,
             )
         },
         CustomUnderstanding,

@@ -16,7 +16,7 @@ from typing import Any
 from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.custom import CustomStage, stage_of
-from rag_lab.stages.kinds import FUSIONS, RRF_CONSTANT, Merging, Normalization, combines_ranks
+from rag_lab.stages.kinds import FUSIONS, RRF, RRF_CONSTANT, Merging, Normalization
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
 
@@ -30,7 +30,8 @@ def fusion_stage(parts: Parts, weights: Mapping[str, float]) -> Stage:
     retrieval, k = parts.retrieval, parts.retrieval.base_k
     several = len(weights) > 1
     least = retrieval.min_score if several else None
-    normalization = "reciprocal_rank" if combines_ranks(retrieval.mode) else retrieval.normalization
+    # Reciprocal ranks, whatever `retrieval.normalization` says.
+    normalization = "reciprocal_rank" if RRF in retrieval.mode.split("+") else retrieval.normalization
     constant = retrieval.rrf_constant if normalization == "reciprocal_rank" else 0
     alone = Combine(dict.fromkeys(weights, 1.0), "none", 0, k)
     together = Combine(weights, normalization, constant, k, least)

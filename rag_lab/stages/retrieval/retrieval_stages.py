@@ -11,7 +11,7 @@ from rag_lab.access import allowed_labels
 from rag_lab.errors import ConfigError
 from rag_lab.records import Question
 from rag_lab.stages.custom import code_of, is_whole, whole_stage
-from rag_lab.stages.kinds import SEARCHES
+from rag_lab.stages.kinds import HYDE_WRITERS, SEARCHES
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.retrieval.custom_search import CustomSearch, CustomSearcher, LangChainSearch, is_retriever
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
@@ -60,7 +60,8 @@ def hyde_search(parts: Parts) -> Stage:
         return Off(RETRIEVE_HYDE)
     min_score = _least(parts) if "dense" in _weights(parts) else None  # a cosine, as it is there
     dense = DenseSearcher(index, parts.embedder, parts.retrieval.level, "hypothetical")
-    return HydeSearch(dense, index, k, HYDE, min_score, _mmr(parts), query.writes_several, query.hyde_with_query)
+    several = query.hyde_n > 1 and query.hyde_writer in HYDE_WRITERS.built_in  # a custom writer writes one
+    return HydeSearch(dense, index, k, HYDE, min_score, _mmr(parts), several, query.hyde_with_query)
 
 
 def merge(parts: Parts) -> Merge:

@@ -1,13 +1,25 @@
-"""A chat in a file: cut before it is filled in, in a sandbox, with the variables that there are."""
+"""A chat in a file: cut before it is filled in, in a sandbox; where one may stand, and what it then changes."""
+
+import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Message
-from rag_lab.records import Turn
-from rag_lab.stages.prompts.chat_template import ChatTemplate
+from rag_lab.records import Passage, Question, Remembered, Trace, Turn
+from rag_lab.stages.answer import prompts as answer_prompts
+from rag_lab.stages.answer.generate import Generate
+from rag_lab.stages.config import PromptsConfig
+from rag_lab.stages.conversation import PROMPT_VERSION, Summarize
+from rag_lab.stages.prompts.chat_template import MAX_BYTES, PLACES, ChatTemplate
+from rag_lab.stages.query import prompts as query_prompts
+from rag_lab.stages.query.hyde import Hyde
+from rag_lab.stages.query.understand import LlmUnderstanding, Rephrase
+from rag_lab.testing import ScriptedChat
 
 CHAT = """\
 [system]
@@ -92,3 +104,125 @@ def test_the_sandbox_keeps_what_is_asked_from_doing_anything_else(text):
 def test_the_digest_is_the_text_s_alone():
     assert made("a").digest != made("b").digest
     assert made("a").digest == ChatTemplate("another name", "a").digest
+
+
+TRACE = Trace(
+    Question("q", "And P-2?", history=(Turn("user", "P-1?"), Turn("assistant", "40 bar."))),
+    remembered=Remembered(2, (Turn("user", "P-1?"), Turn("assistant", "40 bar.")), "Oil."),
+    search_query="pressure of P-2",
+    hyde_route="fuzzy",
+    passages=(Passage(1, "a#1", "a.md", 3, 0, 4, "text"),),
+)
+STAGES = {
+    "understanding": lambda model, own: LlmUnderstanding(model, prompt=own),
+    "phrasings": lambda model, own: Rephrase(model, 2, prompt=own),
+    "hyde": lambda model, own: Hyde(model, 32, prompt=own),
+    "summary": lambda model, own: Summarize(model, 1, 60, prompt=own),
+    "answer": lambda model, own: Generate(model, 60, 0.0, prompt=own),
+}
+WORDS = {
+    "understanding": ("{{ question }}|{{ (history | first).content if history }}|{{ classes | join(' ') }}",
+                      "And P-2?|P-1?|specific fuzzy comparative procedural creative"),
+    "summary": ("{{ summary }}|{{ turns[0].content if turns }}", "|P-1?"),
+    "phrasings": ("{{ question }}|{{ n }}", "pressure of P-2|2"),
+    "hyde": ("{{ question }}|{{ query_class }}", "pressure of P-2|fuzzy"),
+    "answer": ("{{ question }}|{{ context }}|{{ passages | map(attribute='source') | join }}|"
+               "{{ (history | last).content if history }}|{{ not_found }}",
+               "And P-2?|[1] (a.md, page 3)\ntext|a.md|40 bar.|The documents do not say."),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAG_LAB_MODULES", str(tmp_path))
+    return tmp_path
+
+
+def test_every_key_of_the_section_is_a_place_and_the_other_way_round():
+    assert PromptsConfig.model_fields.keys() == PLACES.keys() == STAGES.keys()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_model_is_asked_in_the_words_of_the_file(folder, place):
+    text, asked = WORDS[place]
+    (folder / "mine.j2").write_text(text)
+    own = PromptsConfig(**{place: "mine.j2"}).custom()
+    assert own.keys() == {place}
+    model = ScriptedChat([json.dumps({"answer": "x", "phrasings": []})])
+    stage = STAGES[place](model, own[place])
+    stage.run([TRACE])
+    assert [message.content for message in model.requests[0].messages] == [asked]
+    assert stage.identity()["prompts"] == own[place].digest
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_built_in_keeps_its_version_and_so_what_is_remembered(place):
+    versions = {"answer": answer_prompts.VERSION, "summary": PROMPT_VERSION}
+    version = versions.get(place, query_prompts.VERSION)
+    assert STAGES[place](ScriptedChat([]), None).identity()["prompts"] == version
+
+
+def test_a_file_lies_beside_the_experiment_and_may_lie_in_a_folder_there(folder):
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "hyde.j2").write_text("\ufeffWrite: {{ question }}", encoding="utf-8")
+    own = PLACES["hyde"].read("prompts/hyde.j2")
+    assert own.messages({"question": "Why?", "query_class": "fuzzy"})[0].content == "Write: Why?"
+
+
+def test_the_plan_names_every_file_that_cannot_be_asked_by(folder):
+    (folder / "bad.j2").write_text("{{ passages }}")
+    (folder / "latin.j2").write_bytes("Größe {{ question }}".encode("latin-1"))
+    (folder / "long.j2").write_text("x" * (MAX_BYTES + 1))
+    names = {"understanding": "gone.j2", "hyde": "bad.j2", "answer": "latin.j2", "phrasings": "long.j2"}
+    problems = module_problems([PipelineConfig().override({f"prompts.{key}": name for key, name in names.items()})])
+    assert len(problems) == 4
+    told = " ".join(problems)
+    assert "prompts.understanding: Cannot read the prompt" in told and "put the file there, or set builtin" in told
+    assert "prompts.hyde: The prompt bad.j2: Unknown variable 'passages': allowed are query_class, question." in told
+    assert "latin.j2 is not UTF-8" in told and "at most 100,000 are read" in told
+
+
+def test_a_file_that_only_fails_when_it_is_filled_in_is_found_beforehand(folder):
+    (folder / "mine.j2").write_text("{{ question }} {{ passages[7].text }}")
+    assert "cannot be filled in" in PLACES["answer"].problem("mine.j2")
+    with pytest.raises(ConfigError, match="cannot be filled in"):
+        PLACES["answer"].read("mine.j2")
+
+
+@pytest.mark.parametrize("text", ["{{ question }} {{ history[0].content }}", "{{ question }} {{ passages[0].text }}"])
+def test_a_file_that_counts_on_turns_or_passages_is_found_beforehand(folder, text):
+    (folder / "mine.j2").write_text(text)
+    assert "cannot be filled in" in PLACES["answer"].problem("mine.j2")
+
+
+def test_places_give_examples_of_all_that_stages_fill_in(folder):
+    for place, (text, _) in WORDS.items():
+        (folder / "mine.j2").write_text(text)
+        assert PLACES[place].problem("mine.j2") == "", place
+
+
+def test_homers_prompts_are_shipped_and_read_the_last_exchange(folder):
+    names = {"answer": "homer_answer.j2", "understanding": "homer_rephrase.j2", "summary": "homer_summary.j2"}
+    own = PromptsConfig(**names).custom()
+    turns = (Turn("user", "Oil?"), Turn("assistant", "Yes."), Turn("user", "P-1?"), Turn("assistant", "40 bar."))
+    trace = replace(TRACE, remembered=Remembered(4, turns, "Oil."))
+    asked = {place: STAGES[place](ScriptedChat([]), own[place]).requests([trace])[0].messages for place in own}
+    system, *others = [(message.role, message.content) for message in asked["answer"]]
+    assert "[1] (a.md, page 3)\ntext" in system[1] and system[1].endswith("Summary of the conversation:\nOil.")
+    assert others == [("user", "P-1?"), ("assistant", "40 bar."), ("user", "And P-2?")]
+    rephrased = asked["understanding"][-1].content
+    assert rephrased == "Previous messages:\nuser: P-1?\nassistant: 40 bar.\nQuestion: And P-2?"
+    first = STAGES["understanding"](ScriptedChat([]), own["understanding"]).requests([Trace(Question("q", "P-2?"))])
+    assert first[0].messages[-1].content == "Previous messages:\nThere were no previous messages.\nQuestion: P-2?"
+    assert asked["summary"][0].content == "Create a summary of the conversation:"
+
+
+def test_one_prompt_writes_the_hypothetical_documents_of_all_classes(folder):
+    own = PromptsConfig(hyde="hyde_general.j2").custom()["hyde"]
+    asked = {own.messages({"question": "P-2?", "query_class": name}) for name in query_prompts.HYDE}
+    assert asked == {query_prompts.hyde_messages(query_prompts.HYDE[query_prompts.GENERAL], "P-2?")}
+
+
+def test_a_file_beside_the_experiment_goes_before_a_shipped_one(folder):
+    (folder / "hyde_general.j2").write_text("Mine: {{ question }}")
+    assert PromptsConfig(hyde="hyde_general.j2").custom()["hyde"].text == "Mine: {{ question }}"
