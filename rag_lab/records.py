@@ -259,7 +259,7 @@ class Trace:
 
     def text(self, hit: Hit) -> str:
         """Return what a hit says, as far as this trace knows: of its texts, or as the reader got it whole; else ""."""
-        whole = (passage.text for passage in self.passages if _span(passage) == hit.span)
+        whole = (one.text for one in self.passages if (one.source, one.page, one.start, one.end) == hit.span)
         return self.texts.get(hit.span) or next(whole, "")
 
     @property
@@ -270,16 +270,13 @@ class Trace:
     @property
     def has_nothing_to_read(self) -> bool:
         """Whether its reader was given nothing by design: a closed book, or the evidence of a question without any."""
-        return not self.passages and self._context_reason in (CLOSED_BOOK, NO_LABEL)
+        by_design = any(one.reason in (CLOSED_BOOK, NO_LABEL) for one in self.stages if one.stage == "context")
+        return by_design and not self.passages
 
     @property
     def reads_labels(self) -> bool:
         """Whether its reader was given what the labels name, whatever was retrieved."""
-        return self._context_reason.startswith(OF_LABELS)
-
-    @property
-    def _context_reason(self) -> str:
-        return next((record.reason for record in self.stages if record.stage == "context"), "")
+        return any(record.reason.startswith(OF_LABELS) for record in self.stages if record.stage == "context")
 
     @property
     def curable(self) -> bool:
@@ -305,7 +302,3 @@ class Score:
     calls: int = 0
     curable: bool = False  # another attempt may give a value, so this one is not remembered
     truncated_tokens: int = 0  # of what judge and embedding model were sent for it: beyond what they read
-
-
-def _span(passage: Passage) -> Span:
-    return passage.source, passage.page, passage.start, passage.end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -43,6 +43,14 @@ class ChatStage(BuiltInStage):
             self.read(trace, requests, list(islice(replies, len(requests))))
             for trace, requests in zip(traces, asked, strict=True)
         ]
+
+
+def few_shot(
+    system: str, examples: Iterable[tuple[str, str]], asked: str, earlier: Sequence[Message] = ()
+) -> tuple[Message, ...]:
+    """Return a chat: what is to be done, examples as pairs of user and assistant, earlier turns, what is asked."""
+    shots = [message for user, reply in examples for message in (Message("user", user), Message("assistant", reply))]
+    return (Message("system", system), *shots, *earlier, Message("user", asked))
 
 
 def written(messages: Sequence[Message]) -> str:

@@ -18,7 +18,7 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Remembered, Trace, Turn
-from rag_lab.stages.chat_stage import ChatStage, chat_outcome, nothing_written, summed
+from rag_lab.stages.chat_stage import ChatStage, chat_outcome, few_shot, nothing_written, summed
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
@@ -183,13 +183,9 @@ class Summarize(ChatStage):
 
 def summary_messages(earlier: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
     """Return the chat that asks for a summary of `turns`, which extends the one of the turns before them."""
-    shots = [
-        message
-        for before, said, notes in _EXAMPLES
-        for message in (Message("user", _ask(before, said)), Message("assistant", notes))
-    ]
+    shots = ((_ask(before, said), notes) for before, said, notes in _EXAMPLES)
     said = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-    return (Message("system", _SYSTEM), *shots, Message("user", _ask(earlier, said)))
+    return few_shot(_SYSTEM, shots, _ask(earlier, said))
 
 
 def _ask(earlier: str, said: str) -> str:

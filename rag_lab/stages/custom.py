@@ -41,7 +41,7 @@ class CustomStage(BuiltInStage):
 
     def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
         """Return what the code is called with, or the outcome where there is nothing to call it for."""
-        raise NotImplementedError
+        return (trace.question.text,)
 
     def accept(self, trace: Trace, returned: Any) -> Outcome:
         """Return what becomes of a result.

@@ -9,31 +9,26 @@ from rag_lab.errors import unknown_name
 
 FOLLOW_UPS = "follow_ups"
 
-_ROOM = "rag_lab.stages"
+
+def _ours(target: str, summary: str, needs: str = "", install: str = "") -> BuiltIn:
+    return BuiltIn(f"rag_lab.stages.{target}", summary, needs, install)
+
 
 UNDERSTANDINGS = Kind(
     "understanding",
     "rag_lab.understanding",
-    {
-        "llm": BuiltIn(
-            f"{_ROOM}.query.understand:LlmUnderstanding", "one call of a chat model: class, rewrite and HyDE suggestion"
-        )
-    },
+    {"llm": _ours("query.understand:LlmUnderstanding", "one call of a chat model: class, rewrite and HyDE suggestion")},
     call="__call__(self, question)",
 )
 REWRITINGS = Kind(
     "rewriting",
     "rag_lab.rewriting",
     {
-        "none": BuiltIn(f"{_ROOM}.query.rewrite:PlainWords", "the user's own wording is searched"),
-        "joined": BuiltIn(
-            f"{_ROOM}.query.rewrite:PlainWords", "the turns that are remembered and the wording, as one text"
-        ),
-        FOLLOW_UPS: BuiltIn(
-            f"{_ROOM}.query.rewrite:GuardedRewrite", "that of questions with a conversation before them alone"
-        ),
-        "llm": BuiltIn(
-            f"{_ROOM}.query.rewrite:GuardedRewrite",
+        "none": _ours("query.rewrite:PlainWords", "the user's own wording is searched"),
+        "joined": _ours("query.rewrite:PlainWords", "the turns that are remembered and the wording, as one text"),
+        FOLLOW_UPS: _ours("query.rewrite:GuardedRewrite", "that of questions with a conversation before them alone"),
+        "llm": _ours(
+            "query.rewrite:GuardedRewrite",
             "the understanding's rewrite, unless the guard finds that it has drifted",
         ),
     },
@@ -42,7 +37,7 @@ REWRITINGS = Kind(
 HYDE_WRITERS = Kind(
     "HyDE writer",
     "rag_lab.hyde",
-    {"llm": BuiltIn(f"{_ROOM}.query.hyde:Hyde", "a chat model, with a prompt for each class (Gao et al. 2022)")},
+    {"llm": _ours("query.hyde:Hyde", "a chat model, with a prompt for each class (Gao et al. 2022)")},
     call="__call__(self, question, query_class)",
 )
 
@@ -51,26 +46,22 @@ SEARCHES = Kind(
     "search",
     "rag_lab.searches",
     {
-        "dense": BuiltIn(f"{_ROOM}.retrieval.search:TextSearch", "by the cosine of embeddings"),
-        "bm25": BuiltIn(f"{_ROOM}.retrieval.search:TextSearch", "by the terms that texts share, rare ones first"),
-        "tfidf": BuiltIn(f"{_ROOM}.retrieval.search:TextSearch", "by the cosine of weighted terms"),
+        "dense": _ours("retrieval.search:TextSearch", "by the cosine of embeddings"),
+        "bm25": _ours("retrieval.search:TextSearch", "by the terms that texts share, rare ones first"),
+        "tfidf": _ours("retrieval.search:TextSearch", "by the cosine of weighted terms"),
     },
     call="build(self, chunks)",
 )
 FUSIONS = Kind(
     "fusion",
     "rag_lab.fusions",
-    {
-        "weighted": BuiltIn(
-            f"{_ROOM}.retrieval.fusion:Combine", "adds normalized scores, or reciprocal ranks, by weight"
-        )
-    },
+    {"weighted": _ours("retrieval.fusion:Combine", "adds normalized scores, or reciprocal ranks, by weight")},
     call="__call__(self, lists, k)",
 )
 SELECTIONS = Kind(
     "selection",
     "rag_lab.selections",
-    {"cut": BuiltIn(f"{_ROOM}.retrieval.select:Select", "cuts at the knee and diversifies, as `select` says")},
+    {"cut": _ours("retrieval.select:Select", "cuts at the knee and diversifies, as `select` says")},
     call="__call__(self, question, passages, scores)",
 )
 
@@ -79,15 +70,15 @@ RERANKERS = Kind(
     "reranker",
     "rag_lab.rerankers",
     {
-        "none": BuiltIn(f"{_ROOM}.rerank:KeepOrder", "keeps the order of the merge"),
-        "cross_encoder": BuiltIn(
-            f"{_ROOM}.rerank:PairRerank",
+        "none": _ours("rerank:KeepOrder", "keeps the order of the merge"),
+        "cross_encoder": _ours(
+            "rerank:PairRerank",
             "a model that reads question and passage together",
             "sentence_transformers",
             "sentence-transformers",
         ),
-        "query_likelihood": BuiltIn(
-            f"{_ROOM}.rerank:PairRerank",
+        "query_likelihood": _ours(
+            "rerank:PairRerank",
             "how likely a language model finds the question after the passage (Sachan et al. 2022)",
             "transformers",
         ),
@@ -100,16 +91,10 @@ CONTEXTS = Kind(
     "context",
     "rag_lab.contexts",
     {
-        "retrieved": BuiltIn(
-            f"{_ROOM}.answer.context:Assemble", "what was ranked first, cut to a budget around the hit"
-        ),
-        "none": BuiltIn(f"{_ROOM}.answer.context:NoContext", "nothing: the model answers out of what it knows"),
-        "gold": BuiltIn(
-            f"{_ROOM}.answer.context:GoldContext", "the labelled evidence, cut to a budget around its quotes"
-        ),
-        "document": BuiltIn(
-            f"{_ROOM}.answer.context:DocumentContext", "the files of the labelled evidence, within a budget"
-        ),
+        "retrieved": _ours("answer.context:Assemble", "what was ranked first, cut to a budget around the hit"),
+        "none": _ours("answer.context:NoContext", "nothing: the model answers out of what it knows"),
+        "gold": _ours("answer.context:GoldContext", "the labelled evidence, cut to a budget around its quotes"),
+        "document": _ours("answer.context:DocumentContext", "the files of the labelled evidence, within a budget"),
     },
     call="__call__(self, question, passages)",
 )
@@ -117,12 +102,10 @@ READERS = Kind(
     "reader",
     "rag_lab.readers",
     {
-        "none": BuiltIn(f"{_ROOM}.stage:Off", "no answer: retrieval alone is measured"),
-        "llm": BuiltIn(f"{_ROOM}.answer.generate:Generate", "a chat model, which cites passages by number"),
-        "text": BuiltIn(f"{_ROOM}.answer.generate:Generate", "a chat model, whose whole reply is the answer"),
-        "extract": BuiltIn(
-            f"{_ROOM}.answer.extract:Extract", "the sentences, rows or items that answer best, word for word"
-        ),
+        "none": _ours("stage:Off", "no answer: retrieval alone is measured"),
+        "llm": _ours("answer.generate:Generate", "a chat model, which cites passages by number"),
+        "text": _ours("answer.generate:Generate", "a chat model, whose whole reply is the answer"),
+        "extract": _ours("answer.extract:Extract", "the sentences, rows or items that answer best, word for word"),
     },
     call="__call__(self, question, passages)",
 )

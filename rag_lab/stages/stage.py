@@ -96,7 +96,7 @@ class BuiltInStage:
 
     def identity(self) -> Mapping[str, Any]:
         """The class with its version, and every field."""
-        found = {"stage": type(self).__name__, "version": self.VERSION, **_fields_of(self)}
+        found = {"stage": type(self).__name__, "version": self.VERSION, **fields_of(self)}
         if self.PROMPTS:
             found["prompts"] = found.pop("prompt") or self.PROMPTS
         return {**found, "words": self.WORDS} if self.WORDS else found
@@ -117,13 +117,14 @@ def identity_of(value: Any) -> Any:
     if hasattr(value, "digest"):  # an index, a prompt
         return value.digest
     if is_dataclass(value):
-        return _fields_of(value)
+        return fields_of(value)
     if isinstance(value, Mapping):
         return {key: identity_of(inner) for key, inner in value.items()}
     return [identity_of(inner) for inner in value] if isinstance(value, tuple | list) else value
 
 
-def _fields_of(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return what each field of a dataclass adds to its identity."""
     return {each.name: identity_of(getattr(value, each.name)) for each in fields(value) if each.compare}
 
 

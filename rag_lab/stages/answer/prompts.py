@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rag_lab.models.protocols import Message
 from rag_lab.records import Passage, Remembered
+from rag_lab.stages.chat_stage import few_shot
 
 VERSION = 2
 
@@ -68,19 +69,11 @@ def answer_messages(
 ) -> tuple[Message, ...]:
     """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns."""
     shots = (
-        message
+        (_ask(context, asked), answer if as_text else json.dumps({"answer": answer, "citations": citations}))
         for context, asked, answer, citations in EXAMPLES
-        for message in (
-            Message("user", _ask(context, asked)),
-            Message("assistant", answer if as_text else json.dumps({"answer": answer, "citations": citations})),
-        )
     )
-    return (
-        Message("system", SYSTEM_TEXT if as_text else SYSTEM),
-        *shots,
-        *earlier_messages(said),
-        Message("user", _ask(render_passages(passages), question)),
-    )
+    system, asked = SYSTEM_TEXT if as_text else SYSTEM, _ask(render_passages(passages), question)
+    return few_shot(system, shots, asked, earlier_messages(said))
 
 
 def earlier_messages(said: Remembered) -> tuple[Message, ...]:
@@ -110,15 +103,7 @@ _CLOSED_BOOK_EXAMPLES = (
 def closed_book_messages(question: str, said: Remembered) -> tuple[Message, ...]:
     """Return the chat that asks for an answer without passages, after the examples and the earlier turns."""
     shots = (
-        message
+        (f"Question: {asked}", json.dumps({"answer": answer, "citations": []}))
         for asked, answer in _CLOSED_BOOK_EXAMPLES
-        for message in (
-            Message("user", _ask_alone(asked)),
-            Message("assistant", json.dumps({"answer": answer, "citations": []})),
-        )
     )
-    return (Message("system", _CLOSED_BOOK), *shots, *earlier_messages(said), Message("user", _ask_alone(question)))
-
-
-def _ask_alone(question: str) -> str:
-    return f"Question: {question}"
+    return few_shot(_CLOSED_BOOK, shots, f"Question: {question}", earlier_messages(said))

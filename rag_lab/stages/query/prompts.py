@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_lab.models.protocols import Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Remembered
+from rag_lab.stages.chat_stage import few_shot
 
 VERSION = 1
 
@@ -82,27 +83,20 @@ HYDE: dict[str, str] = {
 
 def understanding_messages(question: str, said: Remembered) -> tuple[Message, ...]:
     """Return the chat that asks for class, rewrite and HyDE suggestion; what was said stands before the question."""
-    examples = [("", *example) for example in EXAMPLES] + (list(FOLLOW_UPS) if said.turns or said.summary else [])
-    shots = [
-        message
+    lines = [f"summary: {said.summary}\n"] if said.summary else []
+    lines += [f"{turn.role}: {turn.content}\n" for turn in said.turns]
+    examples = [("", *example) for example in EXAMPLES] + (list(FOLLOW_UPS) if lines else [])
+    shots = (
+        (f"{before}Question: {asked}", json.dumps({"class": query_class, "rewritten": rewritten, "hyde": hyde}))
         for before, asked, query_class, rewritten, hyde in examples
-        for message in (
-            Message("user", f"{before}Question: {asked}"),
-            Message("assistant", json.dumps({"class": query_class, "rewritten": rewritten, "hyde": hyde})),
-        )
-    ]
-    return (Message("system", UNDERSTANDING), *shots, Message("user", f"{_conversation(said)}Question: {question}"))
-
-
-def _conversation(said: Remembered) -> str:
-    summary = f"summary: {said.summary}\n" if said.summary else ""
-    lines = summary + "".join(f"{turn.role}: {turn.content}\n" for turn in said.turns)
-    return f"Conversation so far:\n{lines}" if lines else ""
+    )
+    so_far = f"Conversation so far:\n{''.join(lines)}" if lines else ""
+    return few_shot(UNDERSTANDING, shots, f"{so_far}Question: {question}")
 
 
 def hyde_messages(instruction: str, query: str) -> tuple[Message, ...]:
     """Return the chat that asks for a hypothetical document."""
-    return (Message("system", instruction), Message("user", f"Question: {query}"))
+    return few_shot(instruction, (), f"Question: {query}")
 
 
 PHRASING = """\
@@ -127,15 +121,11 @@ PHRASING_EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def phrasing_messages(query: str, n: int) -> tuple[Message, ...]:
     """Return the chat that asks for `n` other phrasings of the query; the examples show up to three."""
-    shots = [
-        message
-        for asked, phrasings in PHRASING_EXAMPLES
-        for message in (
-            Message("user", f"Question: {asked}\nPhrasings: {min(n, len(phrasings))}"),
-            Message("assistant", json.dumps({"phrasings": phrasings[:n]})),
-        )
-    ]
-    return (Message("system", PHRASING), *shots, Message("user", f"Question: {query}\nPhrasings: {n}"))
+    shots = (
+        (f"Question: {asked}\nPhrasings: {min(n, len(others))}", json.dumps({"phrasings": others[:n]}))
+        for asked, others in PHRASING_EXAMPLES
+    )
+    return few_shot(PHRASING, shots, f"Question: {query}\nPhrasings: {n}")
 
 
 def phrasing_schema(n: int) -> dict[str, Any]:

@@ -148,10 +148,6 @@ class CustomRewriting(CustomStage):
     reads = ("question.text",)
     writes = ("proposed_query",)
 
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return the question."""
-        return (trace.question.text,)
-
     def accept(self, trace: Trace, returned: Any) -> Outcome:
         """Propose what was returned; without any text the guard falls back to the user's wording."""
         return Outcome({"proposed_query": checked_text(returned, "the rewriting").strip() or None})

@@ -132,10 +132,6 @@ class CustomUnderstanding(CustomStage):
     reads = ("question.text",)
     writes = ("query_class", "proposed_query", "hyde_suggested")
 
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return the question."""
-        return (trace.question.text,)
-
     def accept(self, trace: Trace, returned: Any) -> Outcome:
         """Set what was returned."""
         try:

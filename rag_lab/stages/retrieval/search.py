@@ -19,7 +19,7 @@ from rag_lab.records import Hit, Level, Trace
 from rag_lab.stages.custom import ACCESS
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
 from rag_lab.stages.retrieval.select import SearchMmr, diversified
-from rag_lab.stages.stage import BuiltInStage, Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome, fields_of
 from rag_lab.stores.analyzer import AnalyzerChoice
 from rag_lab.stores.config import Unit
 from rag_lab.stores.sparse import SparseName
@@ -52,13 +52,7 @@ class DenseSearcher:
 
     def identity(self) -> Mapping[str, Any]:
         """Index, its vectors, embedding model, level, and what is searched."""
-        return {
-            "index": self.index.digest,
-            "vectors": dict(self.index.vectors_identity),
-            "embedder": self.embedder.identity(),
-            "level": self.level,
-            "by": self.by,
-        }
+        return {**fields_of(self), "vectors": dict(self.index.vectors_identity)}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child is nearest to each text."""
