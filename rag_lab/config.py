@@ -21,15 +21,7 @@ from rag_lab.data.dataset import Dataset, dataset_folder, is_dataset
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.models.config import ModelsConfig
 from rag_lab.rich_display import rich_display
-from rag_lab.stages.config import (
-    AnswerConfig,
-    ConversationConfig,
-    PromptsConfig,
-    QueryConfig,
-    RerankConfig,
-    RetrievalConfig,
-    SelectConfig,
-)
+from rag_lab.stages import config as sections
 from rag_lab.stores.config import StoreConfig
 
 PIPELINE_FILE = "pipeline.yaml"  # of a data set
@@ -58,13 +50,13 @@ class PipelineConfig(Section):
     corpus: CorpusConfig = CorpusConfig()
     store: StoreConfig = StoreConfig()
     models: ModelsConfig = ModelsConfig()
-    prompts: PromptsConfig = PromptsConfig()
-    conversation: ConversationConfig = ConversationConfig()
-    query: QueryConfig = QueryConfig()
-    retrieval: RetrievalConfig = RetrievalConfig()
-    rerank: RerankConfig = RerankConfig()
-    select: SelectConfig = SelectConfig()
-    answer: AnswerConfig = AnswerConfig()
+    prompts: sections.PromptsConfig = sections.PromptsConfig()
+    conversation: sections.ConversationConfig = sections.ConversationConfig()
+    query: sections.QueryConfig = sections.QueryConfig()
+    retrieval: sections.RetrievalConfig = sections.RetrievalConfig()
+    rerank: sections.RerankConfig = sections.RerankConfig()
+    select: sections.SelectConfig = sections.SelectConfig()
+    answer: sections.AnswerConfig = sections.AnswerConfig()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="seed of every sampled reply; the repeat number is added")
     on_truncation: Literal["count", "refuse"] = Field(
         "count", description="what a model is sent beyond what it reads: counted and told, or refused"

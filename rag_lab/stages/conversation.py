@@ -18,10 +18,18 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Remembered, Trace, Turn
-from rag_lab.stages.chat_stage import ChatStage, chat_outcome, few_shot, nothing_written, summed
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
+from rag_lab.stages.stage import (
+    BuiltInStage,
+    ChatStage,
+    Outcome,
+    Stage,
+    chat_outcome,
+    few_shot,
+    nothing_written,
+    summed,
+)
 
 REMEMBER = "remember"
 Turns = tuple[Turn, ...]

@@ -11,9 +11,8 @@ from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models.protocols import PairScorer
 from rag_lab.models.truncation import truncated_in_pairs
 from rag_lab.records import Hit, Trace
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import RERANKERS
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.retrieval.fusion import min_max
 from rag_lab.stages.stage import OFF, BuiltInStage, Outcome, Stage
 

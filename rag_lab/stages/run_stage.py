@@ -20,7 +20,7 @@ from rag_lab.memory.results import Memory, Replayed
 from rag_lab.memory.sharing import Work, retries_failed
 from rag_lab.models.shared import spec_of
 from rag_lab.records import MachineUse, StageRecord, Trace
-from rag_lab.stages.custom import failed_call
+from rag_lab.stages.parts import failed_call
 from rag_lab.stages.stage import Off, Outcome, Stage, field_type
 
 _LOGGER = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from rag_lab.stages.answer.context import Assemble
 from rag_lab.stages.answer.extract import Extract
 from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.answer.parse import Parse
-from rag_lab.stages.chat_stage import ChatStage
 from rag_lab.stages.query.hyde import SUGGESTED, Hyde, RouteHyde
 from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, PlainWords
 from rag_lab.stages.query.understand import LlmUnderstanding, Rephrase
@@ -21,7 +20,7 @@ from rag_lab.stages.retrieval.fusion import Combine, Merge
 from rag_lab.stages.retrieval.search import DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr, Select
 from rag_lab.stages.run_stage import apply_outcome
-from rag_lab.stages.stage import Off, Outcome
+from rag_lab.stages.stage import ChatStage, Off, Outcome
 from rag_lab.testing import HashEmbedder, OverlapScorer, StageContract, sample_chat, sample_index
 
 RULE = dict.fromkeys(QUERY_CLASSES, True)

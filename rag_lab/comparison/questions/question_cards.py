@@ -13,12 +13,11 @@ from rag_lab.comparison.questions.passages import Ranking, ranking
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.models.protocols import split_thinking
 from rag_lab.records import Question, Trace
-from rag_lab.stages.chat_stage import written
 from rag_lab.stages.query import prompts
 from rag_lab.stages.query.hyde import Hyde
 from rag_lab.stages.query.rewrite import REWRITE
 from rag_lab.stages.query.understand import NOT_ASKED, LlmUnderstanding
-from rag_lab.stages.stage import OFF
+from rag_lab.stages.stage import OFF, written
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,12 @@ from rag_lab.models.truncation import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
 from rag_lab.stages.answer.extract import Extract
-from rag_lab.stages.chat_stage import ChatStage
-from rag_lab.stages.custom import CheckedStage, CustomStage
+from rag_lab.stages.parts import CheckedStage, CustomStage
 from rag_lab.stages.query.prompts import GENERAL
 from rag_lab.stages.rerank import PairRerank
-from rag_lab.stages.retrieval.custom_search import CustomSearch
+from rag_lab.stages.retrieval.retrieval_stages import CustomSearch
 from rag_lab.stages.run_stage import apply_outcome, decode_outcome, stage_key
-from rag_lab.stages.stage import Outcome, Stage
+from rag_lab.stages.stage import ChatStage, Outcome, Stage
 
 _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
 

@@ -16,9 +16,8 @@ from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import PageStarts
 from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Trace
 from rag_lab.stages.answer.budget import ContextBudget, Wanted
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import CONTEXTS
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
 from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
 from rag_lab.stores.analyzer import terms

@@ -12,12 +12,10 @@ from rag_lab.records import Answer, Citation, Trace
 from rag_lab.stages.answer import prompts
 from rag_lab.stages.answer.extract import extract_stage
 from rag_lab.stages.answer.parse import Parse, checked_citations, is_abstention
-from rag_lab.stages.chat_stage import ChatStage, chat_outcome, written
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import READERS
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.stage import Off, Outcome, Stage
+from rag_lab.stages.stage import ChatStage, Off, Outcome, Stage, chat_outcome, written
 
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
 _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rag_lab.models.protocols import Message
 from rag_lab.records import Passage, Remembered
-from rag_lab.stages.chat_stage import few_shot
+from rag_lab.stages.stage import few_shot
 
 VERSION = 2
 

@@ -12,15 +12,13 @@ from typing import Any, Literal
 
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import QueryClass, Trace
-from rag_lab.stages.chat_stage import ChatStage, chat_outcome, nothing_written, summed
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import HYDE_WRITERS
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
 from rag_lab.stages.query.prompts import GENERAL
 from rag_lab.stages.query.rewrite import checked_text
-from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
+from rag_lab.stages.stage import BuiltInStage, ChatStage, Off, Outcome, Stage, chat_outcome, nothing_written, summed
 
 HYDE = "hyde"
 SUGGESTED: Literal["suggested"] = "suggested"

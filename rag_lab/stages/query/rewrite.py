@@ -15,9 +15,8 @@ from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Trace
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import FOLLOW_UPS, REWRITINGS
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
 
 REWRITE = "rewrite"

@@ -13,13 +13,11 @@ from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.json_repair import Model, RepairError, read_as
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import QUERY_CLASSES, QueryClass, Trace
-from rag_lab.stages.chat_stage import ChatStage, chat_outcome, nothing_written
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import FOLLOW_UPS, UNDERSTANDINGS
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.query import prompts
-from rag_lab.stages.stage import Off, Outcome, Stage
+from rag_lab.stages.stage import ChatStage, Off, Outcome, Stage, chat_outcome, nothing_written
 
 UNDERSTAND = "understand"
 REPHRASE = "rephrase"

@@ -15,9 +15,8 @@ from typing import Any
 
 from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.records import Hit, Trace
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import FUSIONS, RRF, RRF_CONSTANT, Merging, Normalization
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
 
 RETRIEVE = "retrieve"

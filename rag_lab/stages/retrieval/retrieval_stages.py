@@ -1,25 +1,188 @@
-"""The stages of retrieval that a configuration asks for."""
+"""The stages of retrieval that a configuration asks for, and custom searches.
+
+A custom search is called as `(query, k) -> ids or texts`, or pairs of one with a score; see `FoundChunks`. A class may
+have `build(chunks)` instead, which is called with the children that an asker may see and returns such a function: once
+for all who may see the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
+from weakref import WeakKeyDictionary
 
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
+from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Module, from_object
-from rag_lab.access import allowed_labels
+from rag_lab.access import Labels, access_label, allowed_labels
+from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.index.found_chunks import FoundChunks
 from rag_lab.errors import ConfigError
-from rag_lab.records import Question
-from rag_lab.stages.custom import code_of, is_whole, whole_stage
+from rag_lab.records import Chunk, Hit, Level, Question, Trace
 from rag_lab.stages.kinds import HYDE_WRITERS, SEARCHES
-from rag_lab.stages.parts import Parts
-from rag_lab.stages.retrieval.custom_search import CustomSearch, CustomSearcher, LangChainSearch, is_retriever
+from rag_lab.stages.parts import Parts, code_of, failed_call, is_whole, whole_stage
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
 from rag_lab.stages.retrieval.search import RETRIEVE_HYDE, DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr
-from rag_lab.stages.stage import Off, Stage
+from rag_lab.stages.stage import Off, Outcome, Stage
 from rag_lab.stores.config import Unit
 from rag_lab.stores.sparse import SPARSE, SparseName
+
+Found = tuple[int, tuple[tuple[str, float], ...]]  # how many results there were, and their children with scores
+
+_MORE = 4  # times as many results are asked for where too few units are among them
+_CHUNKS: WeakKeyDictionary[CorpusIndex, FoundChunks] = WeakKeyDictionary()
+_BUILT: WeakKeyDictionary[CorpusIndex, dict[str, CustomCode | CustomCodeError]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class CustomSearcher:
+    """Calls `code` until it has found k units that the asker may see, or has no more results.
+
+    `builds` says that `code` is called with the children and makes what is called with queries.
+    """
+
+    index: CorpusIndex
+    code: CustomCode
+    name: str
+    level: Level
+    builds: bool
+
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the first k units that were found for each text, best first."""
+        return [self._search(text, k, labels) for text, labels in zip(texts, allowed, strict=True)]
+
+    def ready(self, labels: Labels | None = None) -> CustomCode:
+        """Return what is called with queries; it is built once for the children that have one of these labels."""
+        if not self.builds:
+            return self.code
+        built = _BUILT.setdefault(self.index, {})
+        seen = self.index.chunks.labels if labels is None else labels & self.index.chunks.labels
+        key = digest([self.code.identity(), sorted(seen)])
+        if key not in built:
+            children = [child for child in self.index.chunks.children() if _label(child) in seen]
+            try:
+                built[key] = self.code.built(children)
+            except CustomCodeError as error:
+                built[key] = error
+        ready = built[key]
+        if isinstance(ready, CustomCodeError):
+            raise ready
+        return ready
+
+    def _search(self, text: str, k: int, labels: Labels | None) -> list[Hit]:
+        code, wanted = self.ready(labels), k
+        while True:
+            n, found = code.call(text, wanted, accept=lambda returned: self._found(returned, labels))
+            hits = self.index.units(
+                [name for name, _ in found], [score for _, score in found], k, self.level, self.name
+            )
+            if len(hits) >= k or n < wanted or wanted >= self.index.manifest.n_children:
+                return hits
+            wanted *= _MORE
+
+    def _found(self, returned: Any, labels: Labels | None) -> Found:
+        """Return the children that the results mean, none where the asker may not see them."""
+        if self.index not in _CHUNKS:
+            _CHUNKS[self.index] = FoundChunks(self.index)
+        results = _scored(returned)
+        best: dict[str, float] = {}
+        for result, score in results:
+            if not isinstance(result, str) and not hasattr(result, "page_content"):
+                raise CustomCodeError(f"the search returned {type(result).__name__} where an id or a text is due")
+            units = _CHUNKS[self.index].units(result)
+            if not units:
+                shown = " ".join(str(getattr(result, "page_content", result)).split())[:80]
+                raise CustomCodeError(f"the search returned {shown!r}, which is no chunk of this corpus")
+            for child in next((unit for unit in units if labels is None or _label(unit[0]) in labels), []):
+                best.setdefault(child.chunk_id, score)
+        return len(results), tuple(best.items())
+
+
+@dataclass(frozen=True)
+class CustomSearch(TextSearch):
+    """Search question by question, so that a call that gives nothing usable costs one."""
+
+    searcher: CustomSearcher
+    costly: bool = True  # False of what cannot be told apart from others, so that its results are not remembered
+
+    batch_size = 8
+
+    @property
+    def code(self) -> CustomCode:
+        """What is called."""
+        return self.searcher.code
+
+    def prepare(self, allowed: Iterable[Labels | None]) -> None:
+        """Build what is searched, so that no question is charged with it; where that fails, each question says so."""
+        with suppress(CustomCodeError):
+            for labels in allowed:
+                self.searcher.ready(labels)
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Search for each trace."""
+        outcomes = []
+        for trace in traces:
+            started = time.perf_counter()
+            try:
+                (outcome,) = super().run([trace])
+            except CustomCodeError as error:
+                outcome = failed_call(error)
+            outcomes.append(replace(outcome, seconds=time.perf_counter() - started))
+        return outcomes
+
+
+def _scored(returned: Any) -> list[tuple[Any, float]]:
+    """Return the results best first, with their scores; 1 / rank where they have none."""
+    if isinstance(returned, str) or not isinstance(returned, Iterable):
+        raise CustomCodeError(f"the search returned {type(returned).__name__} where a list of ids or texts is due")
+    given = list(returned)
+    pairs = [item for item in given if isinstance(item, tuple | list) and len(item) == 2]
+    if not pairs:
+        return [(item, 1 / rank) for rank, item in enumerate(given, start=1)]
+    if len(pairs) < len(given):
+        raise CustomCodeError("the search returned some results with a score and others without")
+    scores = numbers([score for _, score in pairs], len(pairs), "the search")
+    return sorted(zip([item for item, _ in pairs], scores, strict=True), key=lambda item: -item[1])
+
+
+def _label(chunk: Chunk) -> str:
+    return access_label(chunk.namespace, chunk.permissions)
+
+
+class LangChainSearch:
+    """A `BaseRetriever` of LangChain's as a search.
+
+    Asks the retriever for k documents where it can be told how many; else it returns what it returns.
+    """
+
+    version = 1
+    deterministic = False  # nobody has said that it is
+
+    def __init__(self, retriever: Any) -> None:
+        self.retriever = retriever
+
+    def __call__(self, query: str, k: int) -> list[Any]:
+        """Return the documents, best first."""
+        retriever, fields = self.retriever, type(self.retriever).model_fields
+        if "search_kwargs" in fields:
+            search = {**(retriever.search_kwargs or {}), "k": k}
+            retriever = retriever.model_copy(update={"search_kwargs": search})
+        elif "k" in fields:
+            retriever = retriever.model_copy(update={"k": k})
+        return list(retriever.invoke(query))
+
+
+def is_retriever(given: Any) -> bool:
+    """Tell whether `given` is a retriever of LangChain's, which is not imported to find out."""
+    module = sys.modules.get("langchain_core.retrievers")
+    return module is not None and isinstance(given, module.BaseRetriever)
+
 
 _ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 

@@ -16,7 +16,7 @@ from rag_lab.corpus.index.found_chunks import search_files
 from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Hit, Level, Trace
-from rag_lab.stages.custom import ACCESS
+from rag_lab.stages.parts import ACCESS
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
 from rag_lab.stages.retrieval.select import SearchMmr, diversified
 from rag_lab.stages.stage import BuiltInStage, Outcome, fields_of

@@ -16,9 +16,8 @@ from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.corpus.index.corpus_index import CorpusIndex
 from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Trace
-from rag_lab.stages.custom import CustomStage, stage_of
 from rag_lab.stages.kinds import SELECTIONS, Cut
-from rag_lab.stages.parts import Parts
+from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.retrieval.fusion import normalize
 from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
 
