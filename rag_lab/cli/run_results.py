@@ -21,7 +21,7 @@ from rag_lab.cli.shell import next_steps, next_steps_of_run
 from rag_lab.errors import RagLabError
 
 if TYPE_CHECKING:
-    from rag_lab.experiment.watch.sweep_status import SweepStatus
+    from rag_lab.experiment.sweep_status import SweepStatus
 
 
 def compare(
@@ -214,7 +214,7 @@ def status(
       rag-lab status results/decisive --watch
       rag-lab status results/decisive --json
     """
-    from rag_lab.experiment.watch.sweep_status import sweep_status
+    from rag_lab.experiment.sweep_status import sweep_status
 
     if run is None:
         _list(as_json, watch)
@@ -239,7 +239,7 @@ def status(
 
 def _list(as_json: bool, watch: bool) -> None:
     """Say how all runs in `results/` stand, the one that was started last first."""
-    from rag_lab.experiment.watch.sweep_status import sweep_status
+    from rag_lab.experiment.sweep_status import sweep_status
     from rag_lab.runs.run_folder import PLAN_FILE
 
     paths = sorted(map(Path, completion.runs("")), key=lambda path: -(path / PLAN_FILE).stat().st_mtime)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rag_lab._kit.wording import counted, some_of
@@ -40,42 +40,36 @@ def export_run(run: RunFolder, target: Path | str) -> tuple[list[Path], list[Pro
         target.mkdir(parents=True)
         write_topics(target / "topics.txt", questions)
         write_qrels(target / "qrels.txt", qrels)
-        written = [item for one in finished.items() for item in _write_rankings(*one, run.repeats, qrels, target)]
+        written, problems = list[Path](), list[Problem]()
+        for variant_id, traces in finished.items():
+            for repeat in range(run.repeats):
+                name = variant_id if run.repeats == 1 else f"{variant_id}.{repeat + 1}"
+                of_repeat = [trace for trace in traces if trace.repeat == repeat]
+                written.append(target / f"{name}.run")
+                write_run(written[-1], run_of(of_repeat), name)
+                problems += _differences(written[-1], of_repeat, qrels)
     except FileExistsError:
         raise RagLabError(f"{target} exists and is never overwritten; choose another name or remove it.") from None
     except OSError as error:
         raise RagLabError(f"Cannot write {target}: {error.strerror}; choose another place.") from None
-    return [path for path, _ in written], [problem for _, problems in written for problem in problems]
-
-
-def _write_rankings(
-    variant_id: str, traces: Sequence[Trace], repeats: int, qrels: Qrels, target: Path
-) -> Iterator[tuple[Path, list[Problem]]]:
-    for repeat in range(repeats):
-        name = variant_id if repeats == 1 else f"{variant_id}.{repeat + 1}"
-        path, of_repeat = target / f"{name}.run", [trace for trace in traces if trace.repeat == repeat]
-        write_run(path, run_of(of_repeat), name)
-        yield path, _differences(path, of_repeat, qrels)
+    return written, problems
 
 
 def _differences(path: Path, traces: Sequence[Trace], qrels: Qrels) -> list[Problem]:
-    found = run_of(traces)
-    asked = {trace.question.question_id: trace for trace in traces}
-    other = [
-        name for name, trace in asked.items() if not _is_scored_alike(trace, qrels.get(name, {}), list(found[name]))
-    ]
+    """Return a problem where relevant units stand at other ranks in the report's reckoning than in the files."""
+    rankings, others = run_of(traces), list[str]()
+    for name, trace in {trace.question.question_id: trace for trace in traces}.items():
+        if gap := find_gap(trace, frozenset({"ranking", "evidence"})):
+            is_alike = gap.status == "not_applicable"
+        else:
+            found = list(rankings[name])
+            ours = counted_ranks(trace.ranked, distinct(trace.question.evidence)).ranks
+            theirs = [found.index(unit) + 1 if unit in found else None for unit in qrels.get(name, {})]
+            is_alike = (ours.count(None), set(ours)) == (theirs.count(None), set(theirs))
+        if not is_alike:
+            others.append(name)
     reason = (
-        f"{len(other):,} of {counted(len(asked), 'question')} can have other values than in the report, which scores "
-        f"passages, not pages and files, and leaves out what failed: {some_of(other)}."
+        f"{len(others):,} of {counted(len(rankings), 'question')} can have other values than in the report, which "
+        f"scores passages, not pages and files, and leaves out what failed: {some_of(others)}."
     )
-    return [Problem(str(path), reason)] if other else []
-
-
-def _is_scored_alike(trace: Trace, relevant: Mapping[str, float], found: Sequence[str]) -> bool:
-    """Tell whether the relevant units stand at the same ranks in the report's reckoning and in the files."""
-    gap = find_gap(trace, frozenset({"ranking", "evidence"}))
-    if gap:
-        return gap.status == "not_applicable"
-    ours = counted_ranks(trace.ranked, distinct(trace.question.evidence)).ranks
-    theirs = [found.index(name) + 1 if name in found else None for name in relevant]
-    return (ours.count(None), set(ours)) == (theirs.count(None), set(theirs))
+    return [Problem(str(path), reason)] if others else []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rag_lab._kit.registry import Kind
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, ModelError
-from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import Limits
@@ -42,11 +42,14 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
     The generation model counts the tokens of the context where no answer is generated, too: where one of `metrics`
     reads the context, or somebody looks at it (None).
     """
-    infos = [info for metric in metrics or () if (info := _info(metric))]
-    # An answer is read wherever there is one; a context also where nothing is answered.
-    roles = roles_used(config, Readers(contexts=metrics is None or any(map(_reads_context, infos))))
-    if any("embeddings" in info.needs for info in infos):
-        roles.add("embedding")
+    contexts, embeds = metrics is None, False
+    for metric in metrics or ():
+        with suppress(ConfigError):  # which is said where metrics are checked
+            info = parse_name(metric).info
+            # An answer is read wherever there is one; a context also where nothing is answered.
+            contexts = contexts or ("passages" in info.reads and "answer" not in info.needs)
+            embeds = embeds or "embeddings" in info.needs
+    roles = roles_used(config, Readers(contexts=contexts)) | ({"embedding"} if embeds else set())
     return {role: name for role, name in config.models.model_dump().items() if role in roles}
 
 
@@ -61,49 +64,30 @@ def kind_of_role(role: str) -> Kind:
     return _KINDS.get(role, CHAT_MODELS)
 
 
-def _reads_context(metric: MetricInfo) -> bool:
-    """Tell whether a metric reads the context of a question that is not answered."""
-    return "passages" in metric.reads and "answer" not in metric.needs
-
-
-def _info(metric: str) -> MetricInfo | None:
-    try:
-        return parse_name(metric).info
-    except ConfigError:  # which is said elsewhere
-        return None
-
-
 def model_problem(role: str, text: str) -> str:
     """Return why the model `text` cannot play `role` (a key of `models`, or `judge`) here, in one sentence, or ''.
 
     Of `first | second` one must be able to, and no name may be malformed.
     """
-    kind = kind_of_role(role)
-    names = alternatives(text)
-    slips = [(name, slip) for name in names if (slip := _slip(kind, name))]
-    lacks = [
-        (name, lacking)
-        for name in names
-        if not slips and (lacking := _unshown(role, name) or missing_requirement(kind, name))
-    ]
-    found = slips[:1] or (lacks if len(lacks) == len(names) else [])
+    kind, names = kind_of_role(role), alternatives(text)
+    malformed: list[tuple[str, str]] = []
+    for name in names:
+        try:
+            if split_name(name, kind)[0] in kind.built_in:
+                ModelSpec.parse(name, kind)
+            else:
+                shared.model_of(kind, name)
+        except ModelError as error:
+            malformed.append((name, str(error)))
+    missing = []
+    if not malformed:
+        missing = [(name, why) for name in names if (why := _blindness(role, name) or missing_requirement(kind, name))]
+    found = malformed[:1] or (missing if len(missing) == len(names) else [])
     key = role if role == "judge" else f"models.{role}"
     return "; ".join(f"{key} ({redact_value(name)}): {problem}" for name, problem in found)
 
 
-def _slip(kind: Kind, name: str) -> str:
-    """Return what is wrong with how a model is named, or with a module of one's own, or ''."""
-    try:
-        if split_name(name, kind)[0] in kind.built_in:
-            ModelSpec.parse(name, kind)
-        else:
-            shared.model_of(kind, name)
-    except ModelError as error:
-        return str(error)
-    return ""
-
-
-def _unshown(role: str, name: str) -> str:
+def _blindness(role: str, name: str) -> str:
     """Return why a model that reads pages cannot see them, or ''."""
     provider, _, _ = split_name(name, CHAT_MODELS) if role == "vision" else ("", "", "")
     providers = providers_of(CHAT_MODELS)
@@ -162,25 +146,23 @@ class PresetState:
 
 def shipped_presets() -> list[PresetState]:
     """Return the state of each preset, in order of their names."""
-    return [
-        PresetState(path.stem, tuple(dict.fromkeys(_lacks(PipelineConfig.load(path)))))
-        for path in sorted(checkout_file("experiments/presets").glob("*.yaml"))
-    ]
+    found = []
+    for path in sorted(checkout_file("experiments/presets").glob("*.yaml")):
+        used, lacks = models_used(PipelineConfig.load(path)), list[str]()
+        for model in dict.fromkeys(used.values()):
+            first, *others = [role for role, other in used.items() if other == model]
+            roles = "|".join([first, *others])
+            if problem := model_problem(first, model):
+                lacks.append(problem.replace(f"models.{first}", f"models.{roles}"))
+            else:
+                missing = [_not_downloaded(roles, name) for name in alternatives(model)]
+                lacks += missing if all(missing) else []
+        found.append(PresetState(path.stem, tuple(dict.fromkeys(lacks))))
+    return found
 
 
-def _lacks(config: PipelineConfig) -> Iterator[str]:
-    used = models_used(config)
-    for model in dict.fromkeys(used.values()):
-        roles = [role for role, other in used.items() if other == model]
-        if problem := model_problem(roles[0], model):
-            yield problem.replace(f"models.{roles[0]}", f"models.{'|'.join(roles)}")
-        else:
-            missing = [_not_here("|".join(roles), name) for name in alternatives(model)]
-            yield from missing if all(missing) else ()
-
-
-def _not_here(role: str, model: str) -> str:
-    """Return that weights of the hub have not been downloaded, which the first use would do."""
+def _not_downloaded(role: str, model: str) -> str:
+    """Return that weights of the hub have not been downloaded, which the first use would do, or ''."""
     provider, name, _ = split_name(model, CHAT_MODELS)
     source = find(name) if provider in _OF_WEIGHTS else None
     if source is None or not source.on_hub or downloaded_folder(source.location):

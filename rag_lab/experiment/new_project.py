@@ -163,41 +163,36 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
     for name in NO_DOCUMENTS:  # rules that the folder of documents brings hold here, too
         if (documents / name).is_file():
             shutil.copyfile(documents / name, made / name)
-    drafted = [] if (made / QUESTIONS_FILE).exists() else _drafted(pipeline, found)
+    drafted: list[Any] = []
+    if not (made / QUESTIONS_FILE).exists():
+        pages: dict[str, list[str]] = {}
+        for page in pipeline.index.chunks.documents():
+            pages.setdefault(page.source, []).append(page.text)
+        drafted = drafted_questions(pages, found.language, N_QUESTIONS)
     if drafted:
         write_questions(made / QUESTIONS_FILE, drafted)
     elif not (made / QUESTIONS_FILE).exists():
         (made / QUESTIONS_FILE).write_text("", encoding="utf-8")
     title = " ".join(folder.resolve().name.split())
     name = re.sub(r"[^a-z0-9_-]+", "_", title.lower()).strip("_-")[:64] or "mine"
-    told = {"title": title, "name": name, "path": " ".join(str(folder).split())}
+    texts = {"title": title, "name": name, "path": " ".join(str(folder).split())}
     language = f"language: {found.language}   # detected; correct it\n" if found.language else ""
     (made / METADATA_FILE).write_text(
         f"{yaml.safe_dump({'name': title}, allow_unicode=True)}{language}", encoding="utf-8"
     )
     settings = yaml.safe_dump(nested(found.settings), sort_keys=False) if found.settings else ""
     (made / PIPELINE_FILE).write_text(_PIPELINE.format(settings=settings), encoding="utf-8")
-    (made / EXPERIMENT_FILE).write_text(_experiment(told, pipeline.config, found), encoding="utf-8")
-    kept = "copied" if copied else "linked, not copied"
-    asked = f"{len(drafted)} drafted questions" if drafted else "your questions"
-    readme = _README.format(**told, docs=documents.resolve(), kept=kept, questions=asked)
-    (made / README_FILE).write_text(readme, encoding="utf-8")
-    return len(drafted)
-
-
-def _drafted(pipeline: Pipeline, found: CorpusProfile) -> list[Any]:
-    pages: dict[str, list[str]] = {}
-    for page in pipeline.index.chunks.documents():
-        pages.setdefault(page.source, []).append(page.text)
-    return drafted_questions(pages, found.language, N_QUESTIONS)
-
-
-def _experiment(told: dict[str, str], config: PipelineConfig, found: CorpusProfile) -> str:
-    now, to_try = config.override(found.settings).flat(), list(found.to_try.items())[:_MOST_FACTORS]
+    now, to_try = pipeline.config.override(found.settings).flat(), list(found.to_try.items())[:_MOST_FACTORS]
     factors = {key: [now[key], *(value for value in values if value != now[key])] for key, values in to_try}
-    return _EXPERIMENT.format(
-        **told,
+    experiment = _EXPERIMENT.format(
+        **texts,
         question=what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
         pipeline=PIPELINE_FILE,
         factors=yaml.safe_dump({"factors": factors}, sort_keys=False, default_flow_style=None),
     )
+    (made / EXPERIMENT_FILE).write_text(experiment, encoding="utf-8")
+    kept = "copied" if copied else "linked, not copied"
+    asked = f"{len(drafted)} drafted questions" if drafted else "your questions"
+    readme = _README.format(**texts, docs=documents.resolve(), kept=kept, questions=asked)
+    (made / README_FILE).write_text(readme, encoding="utf-8")
+    return len(drafted)

@@ -7,7 +7,7 @@ are the same where their stages have the same identities, under which their resu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -44,17 +44,13 @@ def run_once(expansion: Expansion, readers: Readers) -> Expansion:
             why = reasons.why_same(variant.config, first.config)
             same.append(SamePipeline(variant.label, dict(variant.changes), first.variant_id, why))
     before = [replace(one, run_as=run_as.get(one.run_as, one.run_as)) for one in expansion.same]
-    unasked = _unasked(expansion.variants) if readers.answers else ()
-    notices = (*expansion.notices, *same_pipeline_sentences(same), *unasked)
-    return Expansion(tuple(seen.values()), notices, (*before, *same))
-
-
-def _unasked(variants: Sequence[Variant]) -> list[str]:
-    """Say that a chat model was chosen to answer where all variants quote."""
-    chosen = sorted({variant.config.models.generation for variant in variants} - {ModelsConfig().generation})
-    if not chosen or any(variant.config.answer.name != "extract" for variant in variants):
-        return []
-    return [f"{listing(chosen)} answers nothing, since answer.name is extract; set answer.name=llm to ask the model."]
+    notices = [*expansion.notices, *same_pipeline_sentences(same)]
+    chosen = sorted({one.config.models.generation for one in expansion.variants} - {ModelsConfig().generation})
+    if readers.answers and chosen and all(one.config.answer.name == "extract" for one in expansion.variants):
+        notices.append(
+            f"{listing(chosen)} answers nothing, since answer.name is extract; set answer.name=llm to ask the model."
+        )
+    return Expansion(tuple(seen.values()), tuple(notices), (*before, *same))
 
 
 def effective(config: PipelineConfig, readers: Readers) -> dict[str, Any]:

@@ -66,7 +66,11 @@ def roles_used(config: PipelineConfig, readers: Readers) -> set[str]:
     try:
         found = stage_identities(config, readers)
     except RagLabError:
-        found = stage_identities(_usable(config), readers)
+        defaults, now = PipelineConfig().flat(), config.flat()
+        texts = {key: [*value.values()] if isinstance(value, Mapping) else [value] for key, value in now.items()}
+        bad = [key for key, kind in module_kinds().items() if any(map(kind.problem, texts[key]))]
+        usable = config.override({key: defaults[key] for key in (*bad, "store.name", "store.url")})
+        found = stage_identities(usable, readers)
     return {model["role"] for model in models_in(found)}
 
 
@@ -89,14 +93,6 @@ def models_in(value: Any) -> Iterator[Mapping[str, str]]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from models_in(inner)
-
-
-def _usable(config: PipelineConfig) -> PipelineConfig:
-    """Return the configuration with the defaults in place of modules, prompts and stores that cannot be used here."""
-    defaults, now = PipelineConfig().flat(), config.flat()
-    texts = {key: [*value.values()] if isinstance(value, Mapping) else [value] for key, value in now.items()}
-    bad = [key for key, kind in module_kinds().items() if any(map(kind.problem, texts[key]))]
-    return config.override({key: defaults[key] for key in (*bad, "store.name", "store.url")})
 
 
 @dataclass(frozen=True)

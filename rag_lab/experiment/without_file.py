@@ -78,7 +78,14 @@ class Asked:
         if self.factors:
             question = what_changes(list(self.factors))
         built: dict[str, Any] = {"question": question, "dataset": self.dataset}
-        base = self._base(settings)
+        base: Any = self.base
+        if not self.base:
+            base = nested(config_of(self.dataset).override(settings).differing())
+        elif settings:  # then all that differs from the defaults
+            draft = read_experiment({"name": "x", "question": "x", "dataset": "x", "base": self.base})
+            if draft.problems:
+                raise ConfigError("; ".join(draft.problems))
+            base = nested(draft.config.base.override(settings).differing())
         built |= {"base": base} if base else {}
         if self.factors:
             built |= {"factors": {key: list(values) for key, values in self.factors.items()}, "design": self.design}
@@ -98,17 +105,6 @@ class Asked:
             parts.append(variant_id(self.settings, among=self.settings))
         text = re.sub(r"[^a-z0-9_-]+", "-", "_".join(parts).lower()).strip("-")
         return short_name(text, _LONGEST, parts)
-
-    def _base(self, settings: Mapping[str, Any]) -> Any:
-        """Return the name of the base; where it has none, or something is set, all that differs from the defaults."""
-        if self.base and not settings:
-            return self.base
-        if not self.base:
-            return nested(config_of(self.dataset).override(settings).differing())
-        draft = read_experiment({"name": "x", "question": "x", "dataset": "x", "base": self.base})
-        if draft.problems:
-            raise ConfigError("; ".join(draft.problems))
-        return nested(draft.config.base.override(settings).differing())
 
 
 def what_changes(factors: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.watch.sweep_status import SweepStatus, sweep_status
+from rag_lab.experiment.sweep_status import SweepStatus, sweep_status
 from rag_lab.records import Trace
 from rag_lab.redaction import NO_FORMULAS, shown
 from rag_lab.runs.run_folder import RunFolder

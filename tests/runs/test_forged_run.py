@@ -15,7 +15,7 @@ from synthetic_run import GRID, MAIN, factorial, write_run
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.export import export_run
-from rag_lab.experiment.watch.sweep_status import sweep_status
+from rag_lab.experiment.sweep_status import sweep_status
 from rag_lab.memory.ledger import Ledger
 from rag_lab.report.page.report_page import to_html
 from rag_lab.runs.run_folder import LEDGER_FILE, MANIFEST_FILE, PLAN_FILE, RECORD_FILE, SCORES_FILE, RunFolder

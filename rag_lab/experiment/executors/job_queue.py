@@ -61,7 +61,7 @@ class JobQueue:
             is_left = known is not None and used.get(_key(known["key"])) not in (_TAKEN, _WITHDRAWN)
             fits = known is not None and known["identity"] == task.origin.identity
             keys[task.name] = known["key"] if known and is_left and fits else uuid.uuid4().hex
-        self.memory.store(_ROOM, {_task(keys[task.name]): task.to_json() for task in tasks})
+        self.memory.store(_ROOM, {f"task {keys[task.name]}": task.to_json() for task in tasks})
         listed = {task.name: {"key": keys[task.name], "identity": task.origin.identity} for task in tasks}
         self.memory.store(_ROOM, {f"run {self.run}": json.dumps(listed)})
         return keys
@@ -77,8 +77,9 @@ class JobQueue:
         Raises:
             RagLabError: if it was announced by a version with other tasks.
         """
+        name = f"task {key}"
         try:
-            return Task.from_json(self.memory.recall([_task(key)])[_task(key)])
+            return Task.from_json(self.memory.recall([name])[name])
         except (KeyError, TypeError, ValueError):
             raise RagLabError(
                 f"The run {self.run} was announced by another version of rag_lab; install the same here."
@@ -103,11 +104,11 @@ class JobQueue:
 
     def write_status(self, key: str, status: str) -> None:
         """Store how a job stands while it runs; see `export_status`."""
-        self.memory.store(_ROOM, {_status(key): status})
+        self.memory.store(_ROOM, {f"said {key}": status})
 
     def statuses(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the last status of those of the jobs that have any, by their keys."""
-        by_key = {_status(key): key for key in keys}
+        by_key = {f"said {key}": key for key in keys}
         return {by_key[name]: status for name, status in self.memory.recall(by_key).items()}
 
     def collect(self, keys: Mapping[str, str]) -> tuple[str, str] | None:
@@ -138,14 +139,6 @@ def _key(key: str) -> str:
     return f"job {key}"
 
 
-def _task(key: str) -> str:
-    return f"task {key}"
-
-
-def _status(key: str) -> str:
-    return f"said {key}"
-
-
 def announce_and_collect(launch: Launch, jobs: Sequence[Job], n_jobs: int, poll: Poll, veto: Veto) -> Iterator[Done]:
     """Announce jobs in the store, launch workers, and yield each job when its results are there and unpacked.
 
@@ -167,7 +160,12 @@ def announce_and_collect(launch: Launch, jobs: Sequence[Job], n_jobs: int, poll:
         while open_jobs:
             if (found := queue.collect({name: keys[name] for name in open_jobs})) is not None:
                 name, results = found
-                yield _done(open_jobs.pop(name), results)
+                job = open_jobs.pop(name)
+                try:
+                    ended = unpack(results, job.output.parent)
+                    yield Done(job, ended.reason, ended.seconds)
+                except BadArchiveError as error:
+                    yield Done(job, str(error), 0.0)
                 queue.drop(keys[name])
                 continue
             look()
@@ -181,14 +179,6 @@ def announce_and_collect(launch: Launch, jobs: Sequence[Job], n_jobs: int, poll:
                 remove_live(open_jobs[name].output.parent)
                 yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
             time.sleep(_COLLECT_EVERY_S)
-
-
-def _done(job: Job, results: str) -> Done:
-    try:
-        ended = unpack(results, job.output.parent)
-    except BadArchiveError as error:
-        return Done(job, str(error), 0.0)
-    return Done(job, ended.reason, ended.seconds)
 
 
 class _Watch:
@@ -212,12 +202,8 @@ class _Watch:
             self._busy_s = now_s if is_any else self._busy_s
             if now_s - self._busy_s > _ALONE_S:
                 self._busy_s = float("inf")
-                _LOGGER.warning(
-                    "No worker has taken anything for %.0f s; start one, on any machine that sees the store, with: "
-                    "rag-lab worker %s",
-                    _ALONE_S,
-                    self._queue.run,
-                )
+                how = "start one, on any machine that sees the store, with: rag-lab worker"
+                _LOGGER.warning("No worker has taken anything for %.0f s; %s %s", _ALONE_S, how, self._queue.run)
         return [name for name in self._running if name in keys], statuses
 
 

@@ -122,8 +122,15 @@ def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[Job], n: i
         ) from None
     # A command, so that nothing of ours is pickled; its working folder is this one.
     worker = submitit.helpers.CommandFunction(worker_command(run), verbose=False)
-    with _safe_path(), scheduler.batch():
-        submitted = [scheduler.submit(worker) for _ in range(min(max(n, 1), len(jobs)))]
+    before = os.environ.get(_SAFE_PATH)  # which keeps the working folder out of what submitit starts on this machine
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        with scheduler.batch():
+            submitted = [scheduler.submit(worker) for _ in range(min(max(n, 1), len(jobs)))]
+    finally:
+        os.environ.pop(_SAFE_PATH)
+        if before is not None:
+            os.environ[_SAFE_PATH] = before
     try:
         yield lambda: None
     finally:
@@ -133,80 +140,53 @@ def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[Job], n: i
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
-    """Keep the working folder out of what submitit starts on this machine, which has no option for it."""
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-
-
-@contextmanager
 def _ray_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[], None]]:
     """Keep a worker on each node of a Ray cluster in this block, or one a GPU; it takes a variant a core.
 
-    Where `RAY_ADDRESS` names no cluster, and none runs here, a Ray of this machine with `n` cores is started.
+    Where `RAY_ADDRESS` names no cluster, and none runs here, a Ray of this machine with `n` cores is started. Workers
+    of nodes that join are started while it runs; why one has ended is logged.
     """
-    with ray_cluster(n) as ray:
-        workers = _RayWorkers(ray, run, len(jobs))
-        try:
-            yield workers.look
-        finally:
-            workers.close()
+    me, known_nodes, tasks, looked_s = Process.this(), set[str](), list[Any](), float("-inf")
+    origin = {"host": me.host, "system": me.system, "home": str(home()), "store": os.environ.get(_STORE, "")}
 
-
-class _RayWorkers:
-    """The workers of one sweep on the nodes of a cluster: those of nodes that join are started while it runs."""
-
-    def __init__(self, ray: Any, run: str, n_jobs: int) -> None:
-        self._ray, self._run, self._n_jobs = ray, run, n_jobs
-        self._nodes: set[str] = set()
-        self._tasks: list[Any] = []
-        self._looked_s = float("-inf")
-
-    def look(self) -> None:
-        """Start the workers of nodes that have joined, and log why one has ended; every few seconds."""
-        if time.monotonic() - self._looked_s < _NODES_EVERY_S:
+    def look() -> None:
+        nonlocal looked_s
+        if time.monotonic() - looked_s < _NODES_EVERY_S:
             return
-        self._looked_s = time.monotonic()
-        for node in self._ray.nodes():
-            if node["Alive"] and node["NodeID"] not in self._nodes and node["Resources"].get("CPU", 0) >= 1:
-                self._nodes.add(node["NodeID"])
-                self._start(node["NodeID"], int(node["Resources"]["CPU"]), int(node["Resources"].get("GPU", 0)))
-        ended = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=0)[0] if self._tasks else []
-        for task in ended:
-            self._tasks.remove(task)
-            with suppress(self._ray.exceptions.RayError):  # its node has left: others take its variants
-                if reason := self._ray.get(task):
-                    _LOGGER.warning("A worker on a node of the cluster ended: %s", reason)
-
-    def close(self) -> None:
-        """End the workers."""
-        for force in (False, True):  # by Ctrl-C, in which a worker gives up its variant; else at once
-            for task in self._tasks:
-                with suppress(Exception):  # the cluster may be gone
-                    self._ray.cancel(task, force=force)
-            with suppress(Exception):
-                self._tasks = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=_STOP_S)[1]
-            if not self._tasks:
-                return
-
-    def _start(self, node: str, n_cores: int, n_gpus: int) -> None:
+        looked_s = time.monotonic()
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        me, n_workers = Process.this(), max(1, min(n_cores, n_gpus))
-        origin = {"host": me.host, "system": me.system, "home": str(home()), "store": os.environ.get(_STORE, "")}
-        start = self._ray.remote(
-            num_cpus=n_cores // n_workers,
-            num_gpus=1 if n_gpus else 0,
-            max_retries=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-        )(_work_on_node)
-        n_variants = min(n_cores // n_workers, self._n_jobs)
-        self._tasks += [start.remote(self._run, n_variants, origin) for _ in range(n_workers)]
+        for node in ray.nodes():
+            name, n_cores = node["NodeID"], int(node["Resources"].get("CPU", 0))
+            if not node["Alive"] or name in known_nodes or n_cores < 1:
+                continue
+            known_nodes.add(name)
+            n_gpus = int(node["Resources"].get("GPU", 0))
+            n_workers = max(1, min(n_cores, n_gpus))
+            start = ray.remote(
+                num_cpus=n_cores // n_workers,
+                num_gpus=1 if n_gpus else 0,
+                max_retries=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False),
+            )(_work_on_node)
+            n_variants = min(n_cores // n_workers, len(jobs))
+            tasks.extend(start.remote(run, n_variants, origin) for _ in range(n_workers))
+        for task in ray.wait(tasks, num_returns=len(tasks), timeout=0)[0] if tasks else []:
+            tasks.remove(task)
+            with suppress(ray.exceptions.RayError):  # its node has left: others take its variants
+                if reason := ray.get(task):
+                    _LOGGER.warning("A worker on a node of the cluster ended: %s", reason)
+
+    with ray_cluster(n) as ray:
+        try:
+            yield look
+        finally:
+            for force in (False, True):  # by Ctrl-C, in which a worker gives up its variant; else at once
+                for task in tasks:
+                    with suppress(Exception):  # the cluster may be gone
+                        ray.cancel(task, force=force)
+                with suppress(Exception):
+                    tasks = ray.wait(tasks, num_returns=len(tasks), timeout=_STOP_S)[1] if tasks else []
 
 
 def _work_on_node(run: str, n_variants: int, origin: Mapping[str, str]) -> str:

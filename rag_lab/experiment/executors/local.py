@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,6 @@ _STOP_S = 5.0
 STOPPED_S = 120.0  # after which a stopped process is ended, as a kernel that does not answer
 _STOPPED_LOOK_S = 1.0
 _MOST_GONE = 3  # fork servers in a row, after which there is no other
-
-
 _waiting: list[Starter] = []  # what was prepared before its jobs were known
 
 
@@ -83,7 +81,14 @@ def execute(
 def _ended(one: _Running, veto: Veto, stopped: StoppedProcesses) -> Done | None:
     """Return how a job ended, ending it where it is vetoed or was stopped; None while it runs."""
     if one.process.poll() is not None:
-        return Done(one.job, _reason(one), time.monotonic() - one.started)
+        reply = _pipe(one.process.stdout).read().strip()
+        _close(one.process)
+        one.log.join(_STOP_S)
+        try:
+            reason = str(json.loads(reply)["reason"])
+        except (ValueError, KeyError):
+            reason = f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
+        return Done(one.job, reason, time.monotonic() - one.started)
     if reason := stopped.reason(one.process.pid):
         one.process.kill()
         _stop(one.process)
@@ -129,8 +134,32 @@ class Starter:
         """Start a job."""
         job.output.parent.mkdir(parents=True, exist_ok=True)
         environment = {**_environment(), **job.environment}
-        process = (None if job.cold else self._prepared()) or _new_process(environment)
-        return _running(job, process, cwd, environment)
+        process: subprocess.Popen[str] | ForkedProcess | None = None if job.cold else self._prepared()
+        if process is None:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.notebook_process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                env=environment,
+                start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
+            )
+        log_file = job.log.open("w", encoding="utf-8")
+        log = threading.Thread(target=_keep_log, args=(process.stderr, log_file), daemon=True)
+        log.start()
+        task = {
+            "notebook": str(job.notebook.resolve()),
+            "output": str(job.output.resolve()),
+            "parameters": dict(job.parameters),
+            "cwd": str(cwd),
+            "cell_minutes": job.cell_minutes,
+            "environment": environment,
+        }
+        _pipe(process.stdin).write(json.dumps(task) + "\n")
+        _pipe(process.stdin).flush()
+        return _Running(job, process, log, time.monotonic())
 
     def wait(self, seconds: float) -> None:
         """Wait for so long, or until a prepared process has ended."""
@@ -156,55 +185,22 @@ class Starter:
             self._fork_server = None
 
     def _prepared(self) -> ForkedProcess | None:
+        """Return a forked process; another fork server takes the place of one that is gone, unless too many have."""
         while self._can_fork:
             try:
                 self.prepare()
                 process = self._fork_server.start() if self._fork_server is not None else None
             except (ForkServerGone, OSError) as error:
-                self._lose(error)
+                self.close()
+                self._n_gone += 1
+                self._can_fork = self._n_gone < _MOST_GONE
+                if not self._can_fork:
+                    how = "each is started anew, which takes longer."
+                    _LOGGER.warning("Kernels are no longer prepared (%s); %s", error, how)
             else:
                 self._n_gone = 0
                 return process
         return None
-
-    def _lose(self, error: Exception) -> None:
-        """Let another fork server take the place of one that is gone, unless too many have gone."""
-        self.close()
-        self._n_gone += 1
-        self._can_fork = self._n_gone < _MOST_GONE
-        if not self._can_fork:
-            _LOGGER.warning("Kernels are no longer prepared (%s); each is started anew, which takes longer.", error)
-
-
-def _new_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.notebook_process"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        env=dict(environment),
-        start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
-    )
-
-
-def _running(
-    job: Job, process: subprocess.Popen[str] | ForkedProcess, cwd: Path, environment: Mapping[str, str]
-) -> _Running:
-    log = threading.Thread(target=_keep_log, args=(process.stderr, job.log.open("w", encoding="utf-8")), daemon=True)
-    log.start()
-    task = {
-        "notebook": str(job.notebook.resolve()),
-        "output": str(job.output.resolve()),
-        "parameters": dict(job.parameters),
-        "cwd": str(cwd),
-        "cell_minutes": job.cell_minutes,
-        "environment": dict(environment),
-    }
-    _pipe(process.stdin).write(json.dumps(task) + "\n")
-    _pipe(process.stdin).flush()
-    return _Running(job, process, log, time.monotonic())
 
 
 def _keep_log(said: TextIO, log: TextIO) -> None:
@@ -223,16 +219,6 @@ def _environment() -> dict[str, str]:
         "RAG_LAB_HOME": str(home()),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
-
-
-def _reason(one: _Running) -> str:
-    reply = _pipe(one.process.stdout).read().strip()
-    _close(one.process)
-    one.log.join(_STOP_S)
-    try:
-        return str(json.loads(reply)["reason"])
-    except (ValueError, KeyError):
-        return f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
 
 
 def _stop(process: subprocess.Popen[str] | ForkedProcess) -> None:

@@ -57,18 +57,25 @@ class Task:
         if job.origin is None:
             raise RagLabError(f"{job.name} cannot run on another machine; use --executor local.")
         out = job.output.parent
-        places = {name: place for name, value in job.parameters.items() if (place := _place(job.origin, out, value))}
-        paths = {
-            name: Path(value)
-            for name, value in job.parameters.items()
-            if name not in places and (isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file())
-        }
+        values, places, files = dict[str, Any](), dict[str, str](), dict[str, tuple[str, str]]()
+        known = {job.origin.dataset_path: _DATASET, str(out): _OUT}
+        for name, value in job.parameters.items():
+            path = Path(value) if isinstance(value, str) else Path()
+            if str(value) in known:
+                places[name] = known[str(value)]
+            elif path.is_absolute() and path.is_file():
+                lies = path.name if path.parent == out else name
+                if path.parent == out.parents[1]:  # as the plan's does
+                    lies = f"../../{path.name}"
+                files[name] = (lies, path.read_text(encoding="utf-8"))
+            else:
+                values[name] = value
         return cls(
             name=job.name,
             origin=job.origin,
-            values={name: v for name, v in job.parameters.items() if name not in places and name not in paths},
+            values=values,
             places=places,
-            files={name: (_lies(path, out, name), path.read_text(encoding="utf-8")) for name, path in paths.items()},
+            files=files,
             environment={name: job.environment[name] for name in _SENT if name in job.environment},
             modules=str(modules_folder()),
             versions=_versions(job.notebook, modules_folder()),
@@ -97,13 +104,22 @@ class Task:
         """
         beside = modules or self.modules
         _refuse_others(self, checkout_file(NOTEBOOK), Path(beside))
-        _refuse_unseen_ledger(self)
+        ledger = self.environment.get(LEDGER_VARIABLE, "")
+        if ledger and not os.environ.get("RAG_LAB_STORE") and not Path(ledger).parent.is_dir():
+            raise RagLabError(
+                f"The ledger of {self.origin.run}, {ledger}, cannot be seen from here, so its limits would not hold; "
+                "share its folder, or set RAG_LAB_STORE to a database that all machines see."
+            )
         out = folder / "variants" / self.name
         out.mkdir(parents=True)
         places = {_OUT: str(out), _DATASET: str(_dataset(self.origin, dataset))}
-        for place, content in self.files.values():
-            _write(out, place, content)
-        paths = {name: str((out / place).resolve()) for name, (place, _) in self.files.items()}
+        paths = {}
+        for name, (place, content) in self.files.items():
+            path = (out / place).resolve()
+            if path.parent not in (out.resolve(), out.resolve().parents[1]):
+                raise RagLabError(f"A task names the file {place!r}, which lies outside of its folder; it is not run.")
+            path.write_text(content, encoding="utf-8")
+            paths[name] = str(path)
         return Job(
             self.name,
             checkout_file(NOTEBOOK),
@@ -116,58 +132,28 @@ class Task:
         )
 
 
-def _place(origin: Origin, out: Path, value: Any) -> str:
-    return {origin.dataset_path: _DATASET, str(out): _OUT}.get(str(value), "")
-
-
-def _lies(path: Path, out: Path, name: str) -> str:
-    """Return where a file lies on the other machine: in the folder for results, or two above as the plan's does."""
-    return path.name if path.parent == out else f"../../{path.name}" if path.parent == out.parents[1] else name
-
-
-def _write(out: Path, place: str, content: str) -> None:
-    path = (out / place).resolve()
-    if path.parent not in (out.resolve(), out.resolve().parents[1]):
-        raise RagLabError(f"A task names the file {place!r}, which lies outside of its folder; it is not run.")
-    path.write_text(content, encoding="utf-8")
-
-
 def _versions(notebook: Path, modules: Path) -> dict[str, str]:
+    files = b"\0".join(path.name.encode() + path.read_bytes() for path in sorted(modules.glob("*.py")))
     return {
         "version of rag_lab": rag_lab.__version__,
         "code of rag_lab": code_digest(),
         f"notebook {NOTEBOOK}": sha256(notebook.read_bytes()).hexdigest(),
-        "modules of one's own": _digest_of(modules),
+        "custom modules": sha256(files).hexdigest() if files else "",
     }
-
-
-def _digest_of(folder: Path) -> str:
-    """Return a digest of the modules in a folder; '' where there are none."""
-    found = sorted(folder.glob("*.py"))
-    return sha256(b"\0".join(path.name.encode() + path.read_bytes() for path in found)).hexdigest() if found else ""
 
 
 def _refuse_others(task: Task, notebook: Path, modules: Path) -> None:
     here = _versions(notebook, modules)
     other = next((what for what, value in task.versions.items() if value and here.get(what) != value), "")
-    if other.startswith("modules"):
+    if other == "custom modules":
         raise RagLabError(
-            f"The run {task.origin.run} has modules of its own beside its experiment, and they are not in {modules}; "
+            f"The run {task.origin.run} has custom modules beside its experiment, and they are not in {modules}; "
             "copy the folder of the experiment here and name it with --beside."
         )
     if other:
         raise RagLabError(
             f"The {other} is another here ({here[other][:12]}) than where {task.origin.run} was started "
             f"({task.versions[other][:12]}), so scores could differ; install the same here."
-        )
-
-
-def _refuse_unseen_ledger(task: Task) -> None:
-    given = task.environment.get(LEDGER_VARIABLE, "")
-    if given and not os.environ.get("RAG_LAB_STORE") and not Path(given).parent.is_dir():
-        raise RagLabError(
-            f"The ledger of {task.origin.run}, {given}, cannot be seen from here, so its limits would not hold; share "
-            "its folder, or set RAG_LAB_STORE to a database that all machines see."
         )
 
 
@@ -242,29 +228,22 @@ def unpack(text: str, folder: Path) -> Ended:
         if known["sum"] != sha256(content).hexdigest():
             raise BadArchiveError(f"The results for {folder} were changed on their way; start the sweep again.")
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _refuse_strange(archive, folder)
-            _extract(archive, folder)
+            strange = [entry.filename for entry in archive.infolist() if not _NAME.fullmatch(entry.filename)]
+            if strange:
+                raise BadArchiveError(f"The results for {folder} hold {strange[0]!r}, which is no file of a variant.")
+            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
+                most = f"{MOST_BYTES / 1e9:.1f} GB"
+                raise BadArchiveError(f"The results for {folder} are larger than {most}; they are refused.")
+            for leftover in folder.parent.glob(f"{folder.name}.partial-*"):  # of a sweep that was killed
+                shutil.rmtree(leftover)
+            partial = folder.with_name(f"{folder.name}.partial-{uuid.uuid4().hex}")
+            partial.mkdir(parents=True)
+            try:
+                for entry in archive.infolist():  # which checks each file's sum, and that it is as long as it says
+                    (partial / entry.filename).write_bytes(archive.read(entry))
+                put_in_place(partial, folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
     except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise BadArchiveError(f"What came for {folder} are no results ({error}); start the sweep again.") from None
     return ended
-
-
-def _refuse_strange(archive: zipfile.ZipFile, folder: Path) -> None:
-    for entry in archive.infolist():
-        if not _NAME.fullmatch(entry.filename):
-            raise BadArchiveError(f"The results for {folder} hold {entry.filename!r}, which is no file of a variant.")
-    if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-        raise BadArchiveError(f"The results for {folder} are larger than {MOST_BYTES / 1e9:.1f} GB; they are refused.")
-
-
-def _extract(archive: zipfile.ZipFile, folder: Path) -> None:
-    for leftover in folder.parent.glob(f"{folder.name}.partial-*"):  # of a sweep that was killed
-        shutil.rmtree(leftover)
-    partial = folder.with_name(f"{folder.name}.partial-{uuid.uuid4().hex}")
-    partial.mkdir(parents=True)
-    try:
-        for entry in archive.infolist():  # which checks each file's sum, and that it is not longer than it says
-            (partial / entry.filename).write_bytes(archive.read(entry))
-        put_in_place(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -72,14 +72,35 @@ def take_variants(run: str, options: WorkerOptions, write: Callable[[str], None]
 def _take(queue: JobQueue, key: str, options: WorkerOptions, starter: local.Starter) -> tuple[str, bool]:
     """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done.
 
+    While it runs, it is looked up every few seconds whether it is over, and how it stands is stored where that is new.
+
     Raises:
         RagLabError: if it cannot run on this machine.
     """
     task = queue.task(key)
+    looked_s = exported_s = time.monotonic()
+    known_status = ""
+
+    def veto(job: object, runs: bool) -> str:
+        nonlocal looked_s
+        if not runs or time.monotonic() - looked_s < _OVER_EVERY_S:
+            return ""
+        looked_s = time.monotonic()
+        return "it is over" if queue.is_over(key) else ""
+
+    def poll(running: object) -> None:
+        nonlocal exported_s, known_status
+        if time.monotonic() - exported_s < _STATUS_EVERY_S:
+            return
+        exported_s = time.monotonic()
+        status = export_status(job.output.parent)
+        if status and status != known_status:
+            known_status = status
+            queue.write_status(key, status)
+
     with scratch_folder("task") as folder:
         job = task.job(Path(folder).resolve(), options.dataset, options.modules)
-        watch = _Watch(queue, key, job.output.parent)
-        [done] = local.execute([job], poll=watch.poll, veto=watch.veto, starter=starter)
+        [done] = local.execute([job], poll=poll, veto=veto, starter=starter)
         if done.vetoed:
             return f"{task.name}: no longer wanted", False
         ended = Ended(done.reason, done.seconds, Process.this().host)
@@ -94,26 +115,3 @@ def _take(queue: JobQueue, key: str, options: WorkerOptions, starter: local.Star
     if not queue.is_over(key):
         queue.hand_in(key, results)
     return f"{task.name}: {ended.reason or 'ok'} ({ended.seconds:.0f} s)", True
-
-
-class _Watch:
-    """Ends a job that is over, and stores how it stands where that is new; each is looked up every few seconds."""
-
-    def __init__(self, queue: JobQueue, key: str, folder: Path) -> None:
-        self._queue, self._key, self._folder, self._status = queue, key, folder, ""
-        self._looked_s = self._exported_s = time.monotonic()
-
-    def veto(self, job: object, runs: bool) -> str:
-        if not runs or time.monotonic() - self._looked_s < _OVER_EVERY_S:
-            return ""
-        self._looked_s = time.monotonic()
-        return "it is over" if self._queue.is_over(self._key) else ""
-
-    def poll(self, running: object) -> None:
-        if time.monotonic() - self._exported_s < _STATUS_EVERY_S:
-            return
-        self._exported_s = time.monotonic()
-        status = export_status(self._folder)
-        if status and status != self._status:
-            self._status = status
-            self._queue.write_status(self._key, status)

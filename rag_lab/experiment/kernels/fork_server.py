@@ -80,9 +80,16 @@ def main() -> None:
             if not said:
                 return
             if said == AHEAD:
-                _do_ahead(wire)
+                line = b""
+                while not line.endswith(b"\n") and (more := wire.recv(1)):
+                    line += more
+                _do_ahead(**json.loads(line or b"{}"))
                 continue
-            pid = _fork(streams, partial(_tell_imported, tell, frozenset(sys.modules)), (wire, heard))
+            at_end = partial(_tell_imported, tell, frozenset(sys.modules))
+            if (pid := os.fork()) == 0:
+                _serve(streams, at_end, (wire, heard))
+            for stream in streams:
+                os.close(stream)
             children.add(pid)
             wire.sendall(json.dumps({"began": pid}).encode() + b"\n")
         for pid in list(children):
@@ -107,17 +114,13 @@ def prepare() -> None:
     gc.enable()
 
 
-def _do_ahead(wire: socket.socket) -> None:
-    """Import and draw what is told in a line of JSON, for all kernels that come."""
-    said = b""
-    while not said.endswith(b"\n") and (more := wire.recv(1)):
-        said += more
-    told = json.loads(said or b"{}")
-    _import(told.get("modules", ()))
-    if told.get("questions"):
+def _do_ahead(modules: Sequence[str] = (), questions: int = 0) -> None:
+    """Import modules, and draw for intervals over so many questions, for all kernels that come."""
+    _import(modules)
+    if questions:
         from rag_lab.statistics.bootstrap import draw_ahead
 
-        draw_ahead(told["questions"])
+        draw_ahead(questions)
 
 
 def _import(names: Sequence[str]) -> None:
@@ -134,16 +137,6 @@ def _tell_imported(tell: int, before: frozenset[str]) -> None:
     found = [name for name in new if name in HEAVY or (name.startswith(_OURS) and "matplotlib" not in new)]
     for name in found:
         os.write(tell, f"{name}\n".encode())
-
-
-def _fork(streams: list[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> int:
-    """Return the number of the process that serves the job of these streams."""
-    pid = os.fork()
-    if pid == 0:
-        _serve(streams, at_end, ours)
-    for stream in streams:
-        os.close(stream)
-    return pid
 
 
 def _serve(streams: list[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> NoReturn:

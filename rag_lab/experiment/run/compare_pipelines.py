@@ -30,7 +30,7 @@ from rag_lab.experiment.designs.factors import BASELINE, variant_label
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import choose_questions
-from rag_lab.experiment.run.outputs import keep_manifest
+from rag_lab.experiment.run.outputs import finish
 from rag_lab.experiment.run.progress import is_watched
 from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork
 from rag_lab.pipeline import Pipeline
@@ -182,7 +182,7 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
                 seconds = time.monotonic() - began_s
                 states.append(VariantState(name, "ok", seconds=seconds, record=variant.record()))
                 bar.update()
-        keep_manifest(plan, run, states, start)
+        finish(plan, run, states, start, has_report=False)
         if (target / PREFERENCES_FILE).is_file():  # what a person did is not computed again
             shutil.copy2(target / PREFERENCES_FILE, run.path)
         put_in_place(run.path, target)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from rag_lab._kit.wording import listing
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.experiment.executors.job import Done, Job
-from rag_lab.experiment.watch.time_left import calls_left
+from rag_lab.experiment.sweep_status import calls_left
 from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RECORD_FILE, SCORES_FILE, RunFolder, read_json, write_json
 from rag_lab.runs.run_manifest import Retryable
@@ -23,21 +23,9 @@ N_QUESTIONS = 2
 CHECK_FOLDER = "check"  # in the run folder; kept where the check failed
 CHECKED_FILE = "checked.json"  # in the run folder: what has passed
 _WORTH_S = 120.0
-_MOST_TOLD = 3
+_MOST_NAMED = 3  # variants with faults
 
 Executed = Callable[[Sequence[Job]], Iterable[Done]]
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What would fail in every question of a variant: the stage, metric or `notebook`, and why."""
-
-    variant_id: str
-    where: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.variant_id} fails at {self.where}: {self.reason.rstrip('.')}"
 
 
 def is_worth_checking(run: RunFolder) -> bool:
@@ -82,52 +70,51 @@ def check_variants(run: RunFolder, jobs: Sequence[Job], execute: Executed, *, ke
     Raises:
         RagLabError: if a variant would fail in every question, unless it is to `keep_going`.
     """
-    faults = [fault for done in execute(jobs) if (fault := _fault(run, done)) is not None]
+    faults = []
+    for done in execute(jobs):
+        name = done.job.name
+        where, reason = "its notebook", done.reason
+        if done.vetoed:  # a limit: the variant itself meets it, too
+            continue
+        if not reason:
+            try:
+                where, reason = _of_traces(run.traces(name)) or _of_scores(run, name)
+            except DamagedFile as error:
+                reason = str(error)
+        if where:
+            faults.append(f"{name} fails at {where}: {reason.rstrip('.')}")
     if not faults:
         shutil.rmtree(run.path, ignore_errors=True)
     elif not keep_going:
-        more = [f"{len(faults) - _MOST_TOLD} more variants"] if len(faults) > _MOST_TOLD else []
-        told = "; ".join([*map(str, faults[:_MOST_TOLD]), *more])
+        more = [f"{len(faults) - _MOST_NAMED} more variants"] if len(faults) > _MOST_NAMED else []
         raise RagLabError(
-            f"Nothing was run beyond a check of {listing(run.questions)}: {told}. Mend it and start the same command "
-            f"again, or give --keep-going; the notebooks of the check are in {run.path}."
+            f"Nothing was run beyond a check of {listing(run.questions)}: {'; '.join([*faults[:_MOST_NAMED], *more])}. "
+            f"Mend it and start the same command again, or give --keep-going; the notebooks of the check are in "
+            f"{run.path}."
         )
     return [f"The check of two questions found: {fault}." for fault in faults]
 
 
-def _fault(run: RunFolder, done: Done) -> Fault | None:
-    if done.vetoed:  # a limit: the variant itself meets it, too
-        return None
-    name = done.job.name
-    if done.reason:
-        return Fault(name, "its notebook", done.reason)
-    try:
-        return _of_traces(name, run.traces(name)) or _of_scores(run, name)
-    except DamagedFile as error:
-        return Fault(name, "its notebook", str(error))
-
-
-def _of_traces(name: str, traces: Sequence[Trace]) -> Fault | None:
+def _of_traces(traces: Sequence[Trace]) -> tuple[str, str] | None:
     """Return the stage at which all questions failed for one reason, or fell back since a model could not be asked."""
     records = [[one for one in trace.stages if one.status == "failed" or one.curable] for trace in traces]
     alike = {(one.stage, one.reason) for one in chain.from_iterable(records)}
-    for stage, reason in sorted(alike):
-        if all(any((one.stage, one.reason) == (stage, reason) for one in some) for some in records):
-            return Fault(name, stage, reason)
+    for found in sorted(alike):
+        if all(any((one.stage, one.reason) == found for one in some) for some in records):
+            return found
     stages = [{one.stage for one in some if one.curable} for some in records]
     if traces and (same := set.intersection(*stages)):  # what servers say may differ from call to call
         stage = min(same)
-        return Fault(name, stage, next(one.reason for one in records[0] if one.stage == stage))
+        return stage, next(one.reason for one in records[0] if one.stage == stage)
     return None
 
 
-def _of_scores(run: RunFolder, name: str) -> Fault | None:
-    """Return a metric that failed for every question to which it applies, where the outage of a model is why."""
-    if not Retryable.of(read_json(run.variant_dir(name) / RECORD_FILE)).scores:
-        return None
-    scores = read_scores(run.variant_dir(name) / SCORES_FILE)
-    scores = scores[scores["status"] != "not_applicable"]
-    for metric, rows in scores.groupby("metric", sort=True):
-        if (rows["status"] == "failed").all():
-            return Fault(name, str(metric), str(rows["reason"].iloc[0]))
-    return None
+def _of_scores(run: RunFolder, name: str) -> tuple[str, str]:
+    """Return a metric that failed for every question to which it applies, where the outage of a model is why; or ''."""
+    if Retryable.of(read_json(run.variant_dir(name) / RECORD_FILE)).scores:
+        scores = read_scores(run.variant_dir(name) / SCORES_FILE)
+        scores = scores[scores["status"] != "not_applicable"]
+        for metric, rows in scores.groupby("metric", sort=True):
+            if (rows["status"] == "failed").all():
+                return str(metric), str(rows["reason"].iloc[0])
+    return "", ""

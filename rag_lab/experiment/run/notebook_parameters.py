@@ -50,13 +50,16 @@ def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> Pipeline
     problems = [unknown_name("parameter", name, NAMES) for name in values if name not in NAMES]
     changes = {NAMES[name]: value for name, value in values.items() if name in NAMES and name != CLASS_TO_HYDE}
     if CLASS_TO_HYDE in values:
-        classes = _classes(values[CLASS_TO_HYDE])
+        classes = {part.strip() for part in str(values[CLASS_TO_HYDE]).split(",") if part.strip()}
         problems += [unknown_name("class in CLASS2HYDE", name, QUERY_CLASSES) for name in classes - set(QUERY_CLASSES)]
         changes[NAMES[CLASS_TO_HYDE]] = {name: name in classes for name in QUERY_CLASSES}
     try:
         config = base.override(changes)
     except ConfigError as error:
-        raise ConfigError("; ".join([*problems, _by_name(str(error))])) from None
+        complaints = str(error)  # about keys, with the researchers' names before them
+        for name, key in NAMES.items():
+            complaints = complaints.replace(f"{key}: ", f"{name} ({key}): ")
+        raise ConfigError("; ".join([*problems, complaints])) from None
     if problems:
         raise ConfigError("; ".join(problems))
     return config
@@ -65,14 +68,3 @@ def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> Pipeline
 def parameters_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the researchers' names that `namespace` (a notebook's `globals()`) sets, with their values."""
     return {name: namespace[name] for name in NAMES if name in namespace}
-
-
-def _by_name(complaints: str) -> str:
-    """Return complaints about keys with the researchers' names before the keys."""
-    for name, key in NAMES.items():
-        complaints = complaints.replace(f"{key}: ", f"{name} ({key}): ")
-    return complaints
-
-
-def _classes(text: str) -> set[str]:
-    return {part.strip() for part in str(text).split(",") if part.strip()}

@@ -60,7 +60,11 @@ def begin_race(checked: Plan, run: RunFolder) -> None:
 
 def _replace_plan(checked: Plan, run: RunFolder) -> None:
     ledger_of(run).calls()  # one that is damaged is told before anything is replaced
-    _remove_outputs(run)
+    outputs = [path for name in _OUTPUTS if (path := run.path / name).exists()]
+    if folders := [path for path in outputs if path.is_dir()]:
+        raise RagLabError(f"{folders[0]} is a folder, where the sweep writes a file; move it away.")
+    for path in outputs:
+        path.unlink()
     run.write_plan()
     (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
 
@@ -72,52 +76,37 @@ def _try_home() -> None:
         Memory(folder / name).recall([])
 
 
-def _remove_outputs(run: RunFolder) -> None:
-    outputs = [path for name in _OUTPUTS if (path := run.path / name).exists()]
-    for path in outputs:
-        if path.is_dir():
-            raise RagLabError(f"{path} is a folder, where the sweep writes a file; move it away.")
-    for path in outputs:
-        path.unlink()
-
-
 def prepare_report(questions: int) -> None:
     """Import what makes a report of so many questions, and draw for it, while kernels run and this process waits."""
-    threading.Thread(target=_prepare, args=(questions,), daemon=True).start()
+
+    def prepare() -> None:
+        import_module("rag_lab.report.page.report_page")
+        from rag_lab.statistics.bootstrap import draw_ahead
+
+        draw_ahead(questions)
+
+    threading.Thread(target=prepare, daemon=True).start()
 
 
-def _prepare(questions: int) -> None:
-    import_module("rag_lab.report.page.report_page")
-    from rag_lab.statistics.bootstrap import draw_ahead
+def finish(
+    plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime, *, has_report: bool = True
+) -> None:
+    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`.
 
-    draw_ahead(questions)
-
-
-def finish(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:
-    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`."""
-    from rag_lab.report.page.report_page import write_report
-
-    manifest = _draft(plan, run, states, start)
-    try:
-        write_report(run.path)
-    except RagLabError as error:
-        manifest["report_problem"] = str(error)
-        write_json(run.path / DRAFT_FILE, manifest)
-    (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
-
-
-def keep_manifest(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> None:
-    """Write `scores.parquet` and `manifest.json`; the report of the run is made where somebody asks for it."""
-    _draft(plan, run, states, start)
-    (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
-
-
-def _draft(plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime) -> dict[str, Any]:
+    Without a report, that is made where somebody asks for it.
+    """
     counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
     spent = {"limits": limits_used(plan.experiment.limits, run), "spent": spending_rows(run)}
     manifest = build_manifest(plan, states, counts, start) | spent
     write_json(run.path / DRAFT_FILE, manifest)
-    return manifest
+    if has_report:
+        from rag_lab.report.page.report_page import write_report
+
+        try:
+            write_report(run.path)
+        except RagLabError as error:
+            write_json(run.path / DRAFT_FILE, manifest | {"report_problem": str(error)})
+    (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
 
 
 def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
@@ -150,26 +139,22 @@ def failures(run: RunFolder) -> list[str]:
 def _failures(run: RunFolder) -> list[str]:
     manifest = run.manifest()
     variants: dict[str, dict[str, Any]] = manifest.get("variants", {})
-    told = [
-        f"Variant {name} failed: {state['reason']} Its notebook is {run.variant_dir(name) / 'notebook.ipynb'}."
-        for name, state in variants.items()
-        if state["status"] == "failed"
-    ]
-    told += [
-        f"Variant {name}: {state['reason'].rstrip('.')}."
-        for name, state in variants.items()
-        if state["status"] != "failed" and state["reason"]
-    ]
+    failed, others, questions = list[str](), list[str](), list[str]()
     for name, state in variants.items():
-        told += [
-            f"Variant {name}: {n} of {state['traces']} questions failed at {stage}."
-            for stage, n in list(state.get("failed_stages", {}).items())
-        ]
-    if failed := manifest.get("counts", {}).get("failed", 0):
-        told.append(f"{failed} scores are missing because something failed; the report gives the reasons.")
-    told += open_breaker_sentences(ledger_of(run))
+        reason = state["reason"]
+        if state["status"] == "failed":
+            notebook = run.variant_dir(name) / "notebook.ipynb"
+            failed.append(f"Variant {name} failed: {reason} Its notebook is {notebook}.")
+        elif reason:
+            others.append(f"Variant {name}: {reason.rstrip('.')}.")
+        for stage, n in state.get("failed_stages", {}).items():
+            questions.append(f"Variant {name}: {n} of {state['traces']} questions failed at {stage}.")
+    sentences = [*failed, *others, *questions]
+    if n_missing := manifest.get("counts", {}).get("failed", 0):
+        sentences.append(f"{n_missing} scores are missing because something failed; the report gives the reasons.")
+    sentences += open_breaker_sentences(ledger_of(run))
     if sentence := retryable_sentence({name: Retryable.of(state) for name, state in variants.items()}):
-        told.append(sentence)
+        sentences.append(sentence)
     if "report_problem" in manifest:
-        told.append(f"There is no report: {manifest['report_problem']}")
-    return told
+        sentences.append(f"There is no report: {manifest['report_problem']}")
+    return sentences

@@ -17,7 +17,7 @@ from tqdm.contrib import DummyTqdmFile
 from rag_lab._kit.process import Process, in_kernel
 from rag_lab._kit.wording import some_of
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.watch.time_left import stage_left_s, sweep_left, variant_left
+from rag_lab.experiment.sweep_status import stage_left_s, sweep_left, variant_left
 from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_variant, remove_live, write_live
 from rag_lab.runs.run_folder import RunFolder
 
@@ -66,7 +66,9 @@ class SweepProgress:
             return
         for variant_id in running:
             if variant_id not in self._running:
-                bar = self._line(total=None, position=self._free(), leave=False, bar_format=_LINE_WITHOUT_COUNT)
+                taken = {line.position for line in self._running.values()}
+                free = next(n for n in range(1, len(taken) + 2) if n not in taken)  # the first below the sweep's own
+                bar = self._line(total=None, position=free, leave=False, bar_format=_LINE_WITHOUT_COUNT)
                 self._running[variant_id] = _VariantLine(variant_id, bar)
             self._running[variant_id].show(read_live_variant(run.variant_dir(variant_id)))
         if monotonic() - self._drawn > _REDRAW_S:  # so that time passes where nothing else does
@@ -120,13 +122,8 @@ class SweepProgress:
             f"{waiting} waiting" + (f"; {left.text()} left" if left else "")
         )
 
-    def _line(self, **given: Any) -> Any:
-        return tqdm(file=self._file, dynamic_ncols=True, **given)
-
-    def _free(self) -> int:
-        """Return the first line below the sweep's own that no variant takes."""
-        taken = {line.position for line in self._running.values()}
-        return next(n for n in range(1, len(taken) + 2) if n not in taken)
+    def _line(self, **options: Any) -> Any:
+        return tqdm(file=self._file, dynamic_ncols=True, **options)
 
 
 class _VariantLine:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -108,26 +109,25 @@ def resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | No
     if not all((folder / name).is_file() for name in _FILES):
         return None
     try:
-        return _whole(run, variant_id, identity)
+        done, record = read_json(folder / DONE_FILE), read_json(folder / RECORD_FILE)
+        if done.get("identity") != identity:
+            return None
+        if done.get("files") != _digests(folder):  # what is as it was written need not be read to know it is whole
+            _check_files(run, variant_id, record)
     except DamagedFile as error:
         _LOGGER.warning("Variant %s runs again: %s.", variant_id, error.what)
         return None
-
-
-def _whole(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
-    folder = run.variant_dir(variant_id)
-    done, record = read_json(folder / DONE_FILE), read_json(folder / RECORD_FILE)
-    if done.get("identity") != identity:
-        return None
-    if done.get("files") != _digests(folder):  # what is as it was written need not be read to know that it is whole
-        _check_files(run, variant_id, record)
     return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
 
 
 def _check_files(run: RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
-    """Refuse files of which anything was cut."""
+    """Refuse files of which anything was cut: what is left of a configuration may be a pipeline, too."""
     folder = run.variant_dir(variant_id)
-    _check_config(run, variant_id, record)
+    config = None
+    with suppress(ConfigError):
+        config = run.config(variant_id)
+    if config is None or config.identity != record.get("config_identity"):
+        raise DamagedFile(folder / CONFIG_FILE, "it is not the pipeline that ran")
     run.traces(variant_id)
     read_scores(folder / SCORES_FILE)
     read_json(folder / PASSAGES_FILE)
@@ -141,16 +141,6 @@ def file_digest(path: Path) -> str:
     """Return the BLAKE2 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
-
-
-def _check_config(run: RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
-    """Refuse a configuration that was cut: what is left of it may be a pipeline, too, an empty one the default's."""
-    try:
-        config = run.config(variant_id)
-    except ConfigError:
-        config = None
-    if config is None or config.identity != record.get("config_identity"):
-        raise DamagedFile(run.variant_dir(variant_id) / CONFIG_FILE, "it is not the pipeline that ran")
 
 
 _OUTPUTS = ("report.html", "report.md", SCORES_FILE, MANIFEST_FILE, "plan.json", "experiment.yaml")
@@ -211,12 +201,6 @@ def _inputs(experiment: ExperimentConfig, run: RunFolder, identities: Mapping[st
     return digest([*given, done, read, calls, package_versions(_DRAWN_BY), _page_digest()])
 
 
-def _outputs(folder: Path) -> dict[str, str]:
-    named = (path for name in _OUTPUTS if (path := folder / name).is_file())
-    found = (path for pattern in _FOLDERS for path in sorted(folder.glob(pattern)) if path.is_file())
-    return {path.relative_to(folder).as_posix(): file_digest(path) for path in (*named, *found)}
-
-
 def _page_digest() -> str:
     """Return a digest of what pages are made of beside code, which the identities of variants hold."""
     folder = Path(rag_lab.__file__).parent / "report"
@@ -225,3 +209,9 @@ def _page_digest() -> str:
         if path.suffix not in {".py", ".pyc"} and path.is_file():
             found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
+
+
+def _outputs(folder: Path) -> dict[str, str]:
+    named = (path for name in _OUTPUTS if (path := folder / name).is_file())
+    found = (path for pattern in _FOLDERS for path in sorted(folder.glob(pattern)) if path.is_file())
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in (*named, *found)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -45,17 +46,15 @@ def in_model_order(
 
 def local_models(variant: Variant, metrics: Sequence[str]) -> frozenset[str]:
     """Return the names of the models whose weights a variant needs on this machine."""
-    used = models_asked(variant.config, metrics).items()
-    return frozenset(name for role, names in used for name in alternatives(names) if _is_local(role, name))
-
-
-def _is_local(role: str, name: str) -> bool:
-    kind = kind_of_role(role)
-    try:
-        provider = providers_of(kind).get(split_name(name, kind)[0])
-    except ModelError:  # it is told where the plan is checked
-        return False
-    return provider is not None and not provider.is_server
+    found = set[str]()
+    for role, names in models_asked(variant.config, metrics).items():
+        kind = kind_of_role(role)
+        for name in alternatives(names):
+            with suppress(ModelError):  # it is told where the plan is checked
+                provider = providers_of(kind).get(split_name(name, kind)[0])
+                if provider is not None and not provider.is_server:
+                    found.add(name)
+    return frozenset(found)
 
 
 def are_small(models: Set[str]) -> bool:
@@ -63,17 +62,15 @@ def are_small(models: Set[str]) -> bool:
 
     Of one whose weights are not on this machine nobody knows.
     """
-    sizes_mb = [_weights_mb(name) for name in models]
-    return all(sizes_mb) and sum(sizes_mb) <= _SMALL_MB
-
-
-def _weights_mb(model: str) -> float:
-    """Return the MiB of a model's weights; 0 where they are not here."""
-    name = model.partition(":")[2].partition("?")[0]
-    try:
-        return bytes_on_disk(Path(find(name).location)) / 2**20 if name else 0.0
-    except ModelError:
-        return 0.0
+    total_mb = 0.0
+    for model in models:
+        name, size_mb = model.partition(":")[2].partition("?")[0], 0.0
+        with suppress(ModelError):
+            size_mb = bytes_on_disk(Path(find(name).location)) / 2**20 if name else 0.0
+        if not size_mb:
+            return False
+        total_mb += size_mb
+    return total_mb <= _SMALL_MB
 
 
 AUTO: Literal["auto"] = "auto"

@@ -32,7 +32,7 @@ from rag_lab.experiment.run.health_check import (
 )
 from rag_lab.experiment.run.limits import BudgetGuard
 from rag_lab.experiment.run.notebook_parameters import to_parameters
-from rag_lab.experiment.run.outputs import begin, finish, keep_manifest, prepare_report
+from rag_lab.experiment.run.outputs import begin, finish, prepare_report
 from rag_lab.experiment.run.progress import SweepProgress, SweepStatusWriter
 from rag_lab.experiment.run.resume import (
     better_of,
@@ -99,10 +99,9 @@ def run_variants(
             computed = [state.record for state in states if state.record and not state.resumed]
             tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
             keep_rates(home(), measured_rates(run))
+            finish(checked, run, states, began, has_report=has_report)
             if not has_report:
-                keep_manifest(checked, run, states, began)
                 return
-            finish(checked, run, states, began)
             others_s = time.perf_counter() - started_s - variants_s
             keep_rates(home(), machine_rates(checked, states, others_s, called=bool(spent(run))))
             keep_finished(checked.experiment, run, identities, states)

@@ -16,7 +16,7 @@ from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.race import round_plan
-from rag_lab.experiment.run.locks import alone_in_store, locked
+from rag_lab.experiment.run.limits import alone_in_store, locked
 from rag_lab.experiment.run.run_options import AUTO, Jobs, RunOptions, as_jobs
 from rag_lab.experiment.run.run_variants import run_variants, whole_variants
 from rag_lab.models.host.address import model_host

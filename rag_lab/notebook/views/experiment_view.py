@@ -30,7 +30,7 @@ from rag_lab.experiment.forecast.power_text import (
 )
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.watch.sweep_status import SweepStatus, VariantStatus
+from rag_lab.experiment.sweep_status import SweepStatus, VariantStatus
 from rag_lab.notebook.views.view import View
 from rag_lab.report.figures.plan_tree import plan_tree_svg, tree_lines
 from rag_lab.report.tables.table import Table

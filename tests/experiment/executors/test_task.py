@@ -81,9 +81,9 @@ def test_another_corpus_version_or_module_is_one_sentence(tmp_path, task):
 def test_modules_are_never_those_of_the_working_folder(tmp_path, task, monkeypatch):
     there = tmp_path / "elsewhere"
     monkeypatch.chdir(there / "beside")
-    with pytest.raises(RagLabError, match="modules of its own beside its experiment.* name it with --beside"):
+    with pytest.raises(RagLabError, match="custom modules beside its experiment.* name it with --beside"):
         task.job(tmp_path / "a", str(there / "small"))
-    without = replace(task, versions={**task.versions, "modules of one's own": ""})
+    without = replace(task, versions={**task.versions, "custom modules": ""})
     assert without.job(tmp_path / "b", str(there / "small")).environment[VARIABLE] == str(tmp_path / "home" / "beside")
 
 

@@ -16,9 +16,9 @@ from rag_lab.cli import app
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors.job_queue import JobQueue
 from rag_lab.experiment.executors.launchers import worker_command
-from rag_lab.experiment.run.locks import alone_in_store
+from rag_lab.experiment.run.limits import alone_in_store
 from rag_lab.experiment.run.sweep import sweep
-from rag_lab.experiment.watch.sweep_status import sweep_status
+from rag_lab.experiment.sweep_status import sweep_status
 from rag_lab.runs.run_folder import known_name
 
 pytestmark = pytest.mark.slow

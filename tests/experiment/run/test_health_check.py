@@ -111,7 +111,7 @@ def test_a_judge_that_is_down_is_found(run):
 )
 def test_it_is_worth_it_where_calls_are_left_for_more_than_two_minutes(run, monkeypatch, calls, minutes, worth):
     row = {"calls_estimated": calls, "minutes_estimated": minutes, "calls_spent": 0, "minutes_spent": 0.0}
-    monkeypatch.setattr("rag_lab.experiment.watch.time_left.spending_rows", lambda run: [row])
+    monkeypatch.setattr("rag_lab.experiment.sweep_status.spending_rows", lambda run: [row])
     assert is_worth_checking(run) is worth
     assert not is_worth_checking(replace(run, questions=IDS[:8]))
 

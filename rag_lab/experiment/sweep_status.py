@@ -1,15 +1,20 @@
-"""How a run stands, from its folder alone: it may run elsewhere, have ended, been stopped, or been killed."""
+"""How a run stands, from its folder alone: it may run elsewhere, have ended, been stopped, or been killed.
+
+Time left is a range: by what variants took in this start; before one has ended, by the estimate of calls. Nothing is
+written.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.watch.time_left import Left, calls_left, stage_left_s, sweep_left, variant_left
+from rag_lab.experiment.forecast.spending import spending_rows
 from rag_lab.memory.ledger import Ledger
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_sweep, read_live_variant
@@ -19,6 +24,111 @@ from rag_lab.runs.run_folder import DONE_FILE, LEDGER_FILE, MANIFEST_FILE, RECOR
 SweepState = Literal["running", "finished", "stopped", "killed", "silent"]
 VariantState = Literal["waiting", "running", "ok", "failed", "stopped"]
 _SILENT_S = 60.0  # after which a process that cannot be asked counts as silent
+_FACTOR = 2.0  # by which minutes may differ from an estimate, or from those of one variant
+_STEPS = {"plan": "plans", "check": "checks its variants", "variants": "runs", "report": "makes its report"}
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Seconds left: at least, and at most; None where the most is not known."""
+
+    least_s: float
+    most_s: float | None
+
+    def text(self) -> str:
+        """Write it in minutes."""
+        least, most = (
+            f"{seconds / 60:.1f} min" if seconds < 600 else f"{seconds / 60:.0f} min"
+            for seconds in (self.least_s, self.most_s or 0.0)
+        )
+        if self.most_s is None:
+            return f"≥ {least}"
+        return least if least == most else f"{least} to {most}"
+
+
+def stage_left_s(done: int, total: int | None, known: int, elapsed_s: float) -> float | None:
+    """Return the seconds left in a stage by its pace; None before anything of it was computed.
+
+    Args:
+        done: of `total`.
+        total: None where nothing is counted.
+        known: of `done`, what was there when the stage began.
+        elapsed_s: since then.
+    """
+    new = done - known
+    return None if total is None or new <= 0 else (total - done) * elapsed_s / new
+
+
+def variant_left(elapsed_s: float, stage_s: float | None, ended_s: Sequence[float]) -> Left | None:
+    """Return the time left of a variant that runs since `elapsed_s`; None where nothing is known.
+
+    Args:
+        elapsed_s: since it began.
+        stage_s: left in its stage, as `stage_left_s`.
+        ended_s: what variants took that have ended in this start. The quickest and the slowest are the ends of the
+            range, as they may share work; of a single one half and double. One that takes longer than that has no
+            upper end.
+    """
+    ended_s = _range(ended_s)
+    least_s = stage_s or 0.0
+    if not ended_s:
+        return None if stage_s is None else Left(least_s, None)
+    low_s, high_s = max(least_s, min(ended_s) - elapsed_s), max(ended_s) - elapsed_s
+    return Left(max(low_s, 0.0), None if high_s < low_s or high_s < 0 else high_s)
+
+
+def sweep_left(
+    running: Sequence[Left | None], n_waiting: int, jobs: int, ended_s: Sequence[float], bill_s: float | None
+) -> Left | None:
+    """Return the time left of a sweep; None where nothing is known.
+
+    Args:
+        running: what is left of each variant that runs.
+        n_waiting: variants that have not begun.
+        jobs: variants that run at a time.
+        ended_s: as in `variant_left`.
+        bill_s: seconds of the calls that the bill says are left, one after the other; None where it does not know.
+    """
+    ended_s = _range(ended_s)
+    lasts = [one.least_s for one in running if one is not None]
+    longest_s = max(lasts, default=0.0)
+    if not ended_s:
+        if bill_s is None:
+            return Left(longest_s, None) if longest_s else None
+        side_by_side = max(1, min(jobs, len(running) + n_waiting))
+        return Left(max(longest_s, bill_s / side_by_side / _FACTOR), max(longest_s, bill_s * _FACTOR))
+    least_s = max(longest_s, (math.fsum(lasts) + n_waiting * min(ended_s)) / jobs)
+    if any(one is None or one.most_s is None for one in running):
+        return Left(least_s, None)
+    mosts = [one.most_s for one in running if one is not None and one.most_s is not None]
+    work_s = math.fsum(mosts) + n_waiting * max(ended_s)
+    end_s = max(ended_s) if n_waiting else max(mosts, default=0.0)  # the one that ends last may begin last
+    return Left(least_s, max(least_s, min(work_s, work_s / jobs + end_s)))
+
+
+def _range(ended_s: Sequence[float]) -> Sequence[float]:
+    return ended_s if len(ended_s) != 1 else (ended_s[0] / _FACTOR, ended_s[0] * _FACTOR)
+
+
+def calls_left(run: RunFolder) -> tuple[int, float | None]:
+    """Return the calls that were estimated and not made yet, and their seconds, one after the other.
+
+    Seconds go by the calls that were made, else by the bill; they are None where neither knows.
+    """
+    try:
+        rows = spending_rows(run)
+    except DamagedFile:
+        return 0, None
+    n_left, left_s = 0, 0.0
+    is_known = True
+    for row in rows:
+        n = max(0, (row["calls_estimated"] or 0) - row["calls_spent"])
+        pairs = (("calls_spent", "minutes_spent"), ("calls_estimated", "minutes_estimated"))
+        paces = [row[minutes] / row[calls] for calls, minutes in pairs if row[calls] and row[minutes] is not None]
+        n_left += n
+        is_known = is_known and (not n or bool(paces))
+        left_s += n * 60.0 * paces[0] if n and paces else 0.0
+    return n_left, left_s if is_known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,70 +224,51 @@ def _state(
         return "finished", "It has ended."
     if rounds and rounds[-1].state in ("running", "killed", "silent"):
         return rounds[-1].state, f"Round {rounds[-1].path.name}: {rounds[-1].said}"
-    race = _race_stopped(run.path)
-    return "stopped", race or "It is not running, and not at its end: start the same command again and it goes on."
-
-
-def _race_stopped(run: Path) -> str:
     try:
-        race = read_race(run)
+        race = read_race(run.path)
+        reason = race.stopped if race else ""
     except DamagedFile as error:
-        return str(error)
-    return race.stopped if race else ""
+        reason = str(error)
+    return "stopped", reason or "It is not running, and not at its end: start the same command again and it goes on."
 
 
 def _of_live(live: LiveSweep, now: float) -> tuple[SweepState, str]:
     """Return how a sweep stands that has not said its end."""
     runs, silent_s = live.process.runs(), now - live.seen
-    step = {"plan": "plans", "check": "checks its variants", "variants": "runs", "report": "makes its report"}
     if runs or (runs is None and silent_s < _SILENT_S):
-        return (
-            "running",
-            f"It {step.get(live.step, 'runs')}, by {live.process}, since {(now - live.began) / 60:.1f} min.",
-        )
+        since = f"since {(now - live.began) / 60:.1f} min"
+        return "running", f"It {_STEPS.get(live.step, 'runs')}, by {live.process}, {since}."
     if runs is None:
         return (
             "silent",
             f"{live.process} has said nothing for {silent_s / 60:.0f} min, by this machine's clock, and cannot be "
             "asked from here: if it is gone, start the same command again and it goes on.",
         )
-    return (
-        "killed",
-        f"It is not running any more: {live.process} ended without a word. Start the same command again and it goes "
-        "on.",
-    )
+    gone = f"It is not running any more: {live.process} ended without a word."
+    return "killed", f"{gone} Start the same command again and it goes on."
 
 
 def _variants(run: RunFolder, live: LiveSweep | None, now: float) -> tuple[VariantStatus, ...]:
-    calls = _calls(run)
+    calls: dict[str, tuple[int, float]] = {}  # by variant their number and dollars
+    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
+        before, cost_usd = calls.get(caller.payer, (0, 0.0))
+        calls[caller.payer] = (before + n, cost_usd + made.cost_usd)
     ended = dict(live.ended) if live else {}
     manifest = {} if live else run.manifest().get("variants", {})
     ended |= {v: LiveEnd(str(m["status"]), str(m["reason"]), float(m["seconds"])) for v, m in manifest.items()}
     running = live.running if live else {}
     found = []
-    for plan in run.variants:
-        v = plan.variant_id
+    for v in (plan.variant_id for plan in run.variants):
         n, cost_usd = calls.get(v, (0, 0.0))
-        folder = run.variant_dir(v)
         if v in running:
-            one = _running(v, read_live_variant(folder), _ended_s(live), now - running[v])
+            one = _running(v, read_live_variant(run.variant_dir(v)), _ended_s(live), max(0.0, now - running[v]))
         else:
             one = _ended(run, v, ended.get(v))
         found.append(replace(one, calls=n, cost_usd=cost_usd))
     return tuple(found)
 
 
-def _calls(run: RunFolder) -> dict[str, tuple[int, float]]:
-    """Return the number and the dollars of calls by variant."""
-    found: dict[str, tuple[int, float]] = {}
-    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
-        before, cost_usd = found.get(caller.payer, (0, 0.0))
-        found[caller.payer] = (before + n, cost_usd + made.cost_usd)
-    return found
-
-
 def _running(variant_id: str, live: LiveVariant | None, ended_s: list[float], elapsed_s: float) -> VariantStatus:
-    elapsed_s = max(0.0, elapsed_s)
     if live is None:
         left = variant_left(elapsed_s, None, ended_s)
         return VariantStatus(variant_id, "running", "starts", seconds=elapsed_s, left=left)
@@ -226,6 +317,3 @@ def _record(path: Path) -> Mapping[str, Any]:
 
 def _ended_s(live: LiveSweep | None) -> list[float]:
     return [end.seconds for end in live.ended.values() if end.status == "ok"] if live else []
-
-
-# what needs no call takes time, too
