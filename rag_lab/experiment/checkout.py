@@ -16,11 +16,7 @@ PACKAGED = {
 
 
 def checkout_file(name: str) -> Path:
-    """Return the path of `name` (with forward slashes) in the checkout, below the current folder, or in the package.
-
-    Raises:
-        RagLabError: if it is in none of them.
-    """
+    """Return the path of `name` (with forward slashes) in the checkout, below the current folder, or in the package."""
     places = [_PACKAGE.parent / name, Path.cwd() / name, *([PACKAGED[name]] if name in PACKAGED else [])]
     found = next((path for path in places if path.exists()), None)
     if found is None:

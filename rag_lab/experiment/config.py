@@ -16,17 +16,8 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.designs import design_keys
 from rag_lab.experiment.designs.combinations import RACING
-from rag_lab.experiment.designs.design_keys import (
-    DESIGNS_OF,
-    MIN_ROUND,
-    RESOLUTIONS,
-    Pairs,
-    RaceConfig,
-    key_problems,
-    pair_problems,
-    read_pairs,
-)
 from rag_lab.experiment.designs.factors import MAX_VARIANTS, ExperimentError, Wanted
 from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS
@@ -72,8 +63,8 @@ class ExperimentConfig(Section):
     )
     resolution: int | None = Field(
         None,
-        ge=RESOLUTIONS[0],
-        le=RESOLUTIONS[1],
+        ge=design_keys.RESOLUTIONS[0],
+        le=design_keys.RESOLUTIONS[1],
         description="of `fractional`; null: the highest that `n` runs allow, or else 4",
     )
     only_if: dict[str, dict[str, list[Any]]] = Field(
@@ -82,7 +73,7 @@ class ExperimentConfig(Section):
     )
     choose: int | None = Field(
         None,
-        ge=MIN_ROUND,
+        ge=design_keys.MIN_ROUND,
         le=10_000_000,
         description="questions on which `staged` and `optuna` choose, not asked in the proof; a third where null",
     )
@@ -103,7 +94,7 @@ class ExperimentConfig(Section):
         default_factory=dict, description="by metric, the loss up to which a variant may still be left out"
     )
     strict: bool = Field(False, description="one 5% for all that is concluded: 4% for what is primary, 1% for the rest")
-    pairs: str | Pairs | None = Field(
+    pairs: str | design_keys.Pairs | None = Field(
         None, description="design list: which variants are compared, `all`, `baseline`, or pairs as [[b, a]]"
     )
     judge: str | None = Field(None, description="a model, where a metric needs one")
@@ -115,7 +106,9 @@ class ExperimentConfig(Section):
     )
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="chooses the questions where limits leave some out")
-    race: RaceConfig | None = Field(None, description="rounds of the design `racing`; its defaults where null")
+    race: design_keys.RaceConfig | None = Field(
+        None, description="rounds of the design `racing`; its defaults where null"
+    )
 
     @field_validator("name")
     @classmethod
@@ -140,8 +133,8 @@ class ExperimentConfig(Section):
 
     @field_validator("pairs", mode="before")
     @classmethod
-    def _pairs_are_pairs(cls, value: Any) -> str | Pairs | None:
-        return read_pairs(value)
+    def _pairs_are_pairs(cls, value: Any) -> str | design_keys.Pairs | None:
+        return design_keys.read_pairs(value)
 
     @field_validator("variants")
     @classmethod
@@ -170,11 +163,7 @@ class ExperimentConfig(Section):
 
     @classmethod
     def load(cls, path: Path | str) -> ExperimentConfig:
-        """Read an experiment file.
-
-        Raises:
-            ExperimentError: naming everything that is wrong in it at once.
-        """
+        """Read an experiment file."""
         draft = read_experiment(path)
         if draft.problems:
             raise ExperimentError(str(path), draft.problems)
@@ -263,9 +252,9 @@ def _refuse_objects(value: Any, where: str) -> None:
 
 
 def _design_problems(config: ExperimentConfig) -> list[str]:
-    keys = {key: getattr(config, key) for key in (*DESIGNS_OF, "only_if")}
-    problems = pair_problems(config.pairs, config.design, config.variants)
-    problems += key_problems(config.design, keys, runs_pipelines=bool(config.variants))
+    keys = {key: getattr(config, key) for key in (*design_keys.DESIGNS_OF, "only_if")}
+    problems = design_keys.pair_problems(config.pairs, config.design, config.variants)
+    problems += design_keys.key_problems(config.design, keys, runs_pipelines=bool(config.variants))
     if config.design == "list":
         if config.factors or not config.variants:
             return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
@@ -305,7 +294,7 @@ def _sentence(detail: Any) -> str:
     if detail["type"] != "extra_forbidden":
         return f"{key}: {complaint_and_value(detail)}"
     section = key.partition(".")[0]
-    inner: dict[str, type[Section]] = {"limits": Limits, "race": RaceConfig}
+    inner: dict[str, type[Section]] = {"limits": Limits, "race": design_keys.RaceConfig}
     if section == key or section not in inner:
         return unknown_name("key", key, list(ExperimentConfig.model_fields))
     return unknown_name("key", key, [f"{section}.{name}" for name in inner[section].model_fields])

@@ -86,9 +86,6 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     """Return the pipelines of a list, each under its own name; the first is the baseline.
 
     One that is the same as an earlier one is left out with a notice.
-
-    Raises:
-        ExperimentError: if the list is empty or too long.
     """
     if not variants:
         raise ExperimentError("variants", ["variants: none given; name at least one pipeline."])

@@ -24,9 +24,6 @@ def export_run(run: RunFolder, target: Path | str) -> tuple[list[Path], list[Pro
     Args:
         run: of which at least one variant has traces.
         target: a new folder.
-
-    Raises:
-        RagLabError: if no variant has traces or those of one are damaged, or `target` exists or cannot be written.
     """
     finished = {
         plan.variant_id: run.traces(plan.variant_id) for plan in run.variants if run.has_traces(plan.variant_id)

@@ -14,26 +14,22 @@ from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.stage_identities import Readers, roles_used
+from rag_lab.models import providers as model_providers
 from rag_lab.models import shared
 from rag_lab.models.card.weight_facts import downloaded_folder
 from rag_lab.models.config import alternatives
 from rag_lab.models.failover import missing_requirement
 from rag_lab.models.prices import EXAMPLE, Price, price, user_file
-from rag_lab.models.providers import (
-    CHAT_MODELS,
-    CROSS_ENCODERS,
-    EMBEDDERS,
-    QUERY_LIKELIHOODS,
-    ModelSpec,
-    providers_of,
-    split_name,
-)
 from rag_lab.models.weights import find
 from rag_lab.redaction import redact_value
 
 CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
 
-_KINDS = {"embedding": EMBEDDERS, "cross_encoder": CROSS_ENCODERS, "likelihood": QUERY_LIKELIHOODS}  # others chat
+_KINDS = {
+    "embedding": model_providers.EMBEDDERS,
+    "cross_encoder": model_providers.CROSS_ENCODERS,
+    "likelihood": model_providers.QUERY_LIKELIHOODS,
+}  # others chat
 
 
 def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
@@ -61,7 +57,7 @@ def models_asked(config: PipelineConfig, metrics: Iterable[str]) -> dict[str, st
 
 def kind_of_role(role: str) -> Kind:
     """Return the kind of model that plays a role, a key of `models` or `judge`."""
-    return _KINDS.get(role, CHAT_MODELS)
+    return _KINDS.get(role, model_providers.CHAT_MODELS)
 
 
 def model_problem(role: str, text: str) -> str:
@@ -73,8 +69,8 @@ def model_problem(role: str, text: str) -> str:
     malformed: list[tuple[str, str]] = []
     for name in names:
         try:
-            if split_name(name, kind)[0] in kind.built_in:
-                ModelSpec.parse(name, kind)
+            if model_providers.split_name(name, kind)[0] in kind.built_in:
+                model_providers.ModelSpec.parse(name, kind)
             else:
                 shared.model_of(kind, name)
         except ModelError as error:
@@ -89,8 +85,8 @@ def model_problem(role: str, text: str) -> str:
 
 def _blindness(role: str, name: str) -> str:
     """Return why a model that reads pages cannot see them, or ''."""
-    provider, _, _ = split_name(name, CHAT_MODELS) if role == "vision" else ("", "", "")
-    providers = providers_of(CHAT_MODELS)
+    provider, _, _ = model_providers.split_name(name, model_providers.CHAT_MODELS) if role == "vision" else ("", "", "")
+    providers = model_providers.providers_of(model_providers.CHAT_MODELS)
     if provider not in providers or providers[provider].sees_images:
         return ""
     seeing = ", ".join(sorted(name for name, other in providers.items() if other.sees_images))
@@ -163,7 +159,7 @@ def shipped_presets() -> list[PresetState]:
 
 def _not_downloaded(role: str, model: str) -> str:
     """Return that weights of the hub have not been downloaded, which the first use would do, or ''."""
-    provider, name, _ = split_name(model, CHAT_MODELS)
+    provider, name, _ = model_providers.split_name(model, model_providers.CHAT_MODELS)
     source = find(name) if provider in _OF_WEIGHTS else None
     if source is None or not source.on_hub or downloaded_folder(source.location):
         return ""

@@ -130,11 +130,7 @@ def _refuse(folder: Path, documents: Path, names: list[str] | None = None) -> No
 
 
 def _put_whole(files: list[Path], documents: Path, folder: Path, copy: bool) -> None:
-    """Put the documents and `files` into the folder; where that fails nothing of them is left.
-
-    Raises:
-        ConfigError: if the folder cannot be written, or links cannot be made.
-    """
+    """Put the documents and `files` into the folder; where that fails nothing of them is left."""
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -20,21 +20,13 @@ from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import ParsedName, default_metrics, parse_name
 from rag_lab.evaluation.registry import problems as metric_problems
+from rag_lab.experiment import questions as asking
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
 from rag_lab.experiment.designs.combinations import RACING
 from rag_lab.experiment.designs.design_keys import Pairs, primary_pairs
 from rag_lab.experiment.designs.factors import ExperimentError, variant_id
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
-from rag_lab.experiment.questions import (
-    CHOSE,
-    SEARCHES,
-    RaceQuestions,
-    choose_questions,
-    objective_problems,
-    race_questions,
-    variants_problem,
-)
 from rag_lab.experiment.same_pipeline import run_once
 from rag_lab.experiment.stage_identities import Readers
 from rag_lab.rich_display import rich_display
@@ -80,7 +72,7 @@ class Plan:
         others = [question for question in self.dataset.questions if question.question_id not in elsewhere]
         experiment, asked = self.experiment, set(self.questions)
         limit = experiment.limits.questions
-        limit = None if limit is None else limit - len(self.apart.get(CHOSE, ()))
+        limit = None if limit is None else limit - len(self.apart.get(asking.CHOSE, ()))
         missing = left_out(others, asked, set(self.answered), limit, experiment.seed)
         return {reason: len(ids) for reason, ids in self.apart.items()} | missing
 
@@ -148,20 +140,20 @@ def plan(
             metrics = list(default_metrics(dataset.questions))
             draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
         config = draft.config
-        problems += [*_metric_problems(draft), *objective_problems(config), *_module_problems(draft, expansion)]
+        problems += [*_metric_problems(draft), *asking.objective_problems(config), *_module_problems(draft, expansion)]
         if problems or expansion is None or dataset is None:
             raise ExperimentError(name, problems)
         answers = any(variant.config.answer.is_on for variant in expansion.variants)
-        if config.design in (RACING, *SEARCHES):
+        if config.design in (RACING, *asking.SEARCHES):
             try:
-                asked = race_questions(dataset.questions, config, answers)
+                asked = asking.race_questions(dataset.questions, config, answers)
             except ExperimentError as error:
                 raise ExperimentError(name, error.problems) from error
         else:
-            asked = RaceQuestions((), *choose_questions(dataset.questions, config, answers), {})
+            asked = asking.RaceQuestions((), *asking.choose_questions(dataset.questions, config, answers), {})
         expansion = run_once(expansion, readers_of(config, dataset, asked.proof, asked.answered))
         n_variants, n_asked = len(expansion.variants), len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
-        if asked.rounds and (problem := variants_problem(n_variants, config.design)):
+        if asked.rounds and (problem := asking.variants_problem(n_variants, config.design)):
             raise ExperimentError(name, [problem])
         if (n := n_variants * n_asked * config.repeats) > MAX_ASKED:
             problem = (

@@ -109,11 +109,7 @@ class _Reasons:
         return ", and ".join([*told, *reasons])
 
     def is_read(self, config: PipelineConfig, key: str, other: Any, readers: Readers | None = None) -> bool:
-        """Tell whether another value of a key makes another pipeline.
-
-        Raises:
-            RagLabError: if a module cannot be used here, or the values cannot stand together.
-        """
+        """Tell whether another value of a key makes another pipeline."""
         readers = readers or self._readers
         return _effective(config, readers) != _effective(config.override({key: other}), readers)
 

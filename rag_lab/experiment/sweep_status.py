@@ -186,11 +186,7 @@ class SweepStatus:
 
 
 def sweep_status(path: Path | str) -> SweepStatus:
-    """Return how the run in `path` stands. Nothing is written.
-
-    Raises:
-        RagLabError: if it is no run folder.
-    """
+    """Return how the run in `path` stands. Nothing is written."""
     run, now = RunFolder.open(path), time.time()
     plans = (run.path / ROUNDS_FOLDER).glob("*/plan.json")
     folders = sorted((path.parent for path in plans), key=lambda path: (len(path.name), path.name))

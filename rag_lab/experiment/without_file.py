@@ -66,11 +66,7 @@ class Asked:
         return not (about or self.answers or not self.metrics or any(map(_reads_answers, self.metrics)))
 
     def experiment(self) -> dict[str, Any]:
-        """Return the experiment, without a name.
-
-        Raises:
-            ConfigError: if `base` or a setting cannot be.
-        """
+        """Return the experiment, without a name."""
         settings = {**self.settings, **({"answer.name": "none"} if self.leaves_out_answers else {})}
         if twice := sorted(set(settings) & set(self.factors)):
             raise ConfigError(f"{listing(twice)} cannot be set and varied at once; take one of the two out.")
@@ -145,11 +141,7 @@ def file_for(name: str, experiment: dict[str, Any]) -> Path:
 
 
 def write_file(path: Path, experiment: Mapping[str, Any], command: str) -> None:
-    """Write an experiment as a file with a comment on each key, which `rag-lab sweep` takes.
-
-    Raises:
-        ConfigError: if it cannot be written.
-    """
+    """Write an experiment as a file with a comment on each key, which `rag-lab sweep` takes."""
     lines = [f"# Written by `{command}`; change it as you like.\n"]
     for key, value in experiment.items():
         comment = f"  # {_COMMENTS[key]}" if key in _COMMENTS else ""

@@ -44,9 +44,6 @@ def random_draw(base: Mapping[str, Any], factors: Factors, wanted: Wanted = NOTH
 
     Each combination that the rules between factors leave as it is is as likely as any other. The whole grid where it
     has no more than `n`.
-
-    Raises:
-        ExperimentError: if nobody says how many.
     """
     if wanted.n is None:
         raise ExperimentError(
@@ -69,11 +66,7 @@ def random_draw(base: Mapping[str, Any], factors: Factors, wanted: Wanted = NOTH
 
 
 def trial_placeholders(base: Mapping[str, Any], factors: Factors, wanted: Wanted = NOTHING_WANTED) -> list[Changes]:
-    """Return as many random combinations as there will be trials, each value among them, so that each is checked.
-
-    Raises:
-        ExperimentError: if nobody says how many.
-    """
+    """Return as many random combinations as there will be trials, each value among them, so that each is checked."""
     if wanted.n is None:
         raise ExperimentError("n", ["n: missing; say how many trials the design optuna makes, the baseline included."])
     n = min(wanted.n, prod(len(values) for values in factors.values()))

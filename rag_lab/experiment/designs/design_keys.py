@@ -71,11 +71,7 @@ PAIRS_RULE = "must be `all`, `baseline`, or a list of pairs of variants, as [[b,
 
 
 def read_pairs(given: Any) -> str | Pairs | None:
-    """Return `pairs` of an experiment file.
-
-    Raises:
-        ValueError: if it is neither a rule nor a list of pairs of names.
-    """
+    """Return `pairs` of an experiment file."""
     if given is None or given in ("all", "baseline"):
         return None if given is None else str(given)
     pairs = given if isinstance(given, list | tuple) else ()

@@ -66,11 +66,7 @@ def first_values(factors: Factors) -> Changes:
 
 
 def check_size(n: int, instead: str = "") -> None:
-    """Refuse more than `MAX_VARIANTS`, before they are made, which would take the memory of all.
-
-    Raises:
-        ExperimentError: which says what to do, and what else with `instead`.
-    """
+    """Refuse more than `MAX_VARIANTS`, before they are made, which would take the memory of all."""
     if n > MAX_VARIANTS:
         message = f"The design has {n:,} variants, and at most {MAX_VARIANTS:,} are allowed; take out values{instead}."
         raise ExperimentError("factors", [message])

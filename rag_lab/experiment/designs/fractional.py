@@ -34,9 +34,6 @@ def fractional(base: Mapping[str, Any], factors: Factors, wanted: Wanted = NOTHI
     """Return the runs of a fraction, the baseline first: the fewest of a resolution, or the best of at most `n` runs.
 
     Factors with one value are in every run. Where no part of the grid has the resolution it is the whole grid.
-
-    Raises:
-        ExperimentError: if a factor has more than two values, or no fraction is as small as `n`.
     """
     varied = [key for key, values in factors.items() if len(values) == 2]
     problems = [

@@ -55,11 +55,7 @@ def is_built_in(design: Any) -> bool:
 
 
 def combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = NOTHING_WANTED) -> list[Changes]:
-    """Return what each variant changes, by a design's name or by a design that is given as an object.
-
-    Raises:
-        ExperimentError: if they are too many, or a custom design cannot be found or returned no changes.
-    """
+    """Return what each variant changes, by a design's name or by a design that is given as an object."""
     try:
         module = DESIGNS.find(design) if isinstance(design, str) else from_object(design, DESIGNS)
         if is_built_in(design):

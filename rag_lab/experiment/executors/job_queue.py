@@ -72,11 +72,7 @@ class JobQueue:
         return None if listed is None else [one["key"] for one in listed.values()]
 
     def task(self, key: str) -> Task:
-        """Return an announced job.
-
-        Raises:
-            RagLabError: if it was announced by a version with other tasks.
-        """
+        """Return an announced job."""
         name = f"task {key}"
         try:
             return Task.from_json(self.memory.recall([name])[name])
@@ -143,9 +139,6 @@ def announce_and_collect(launch: Launch, jobs: Sequence[Job], n_jobs: int, poll:
     """Announce jobs in the store, launch workers, and yield each job when its results are there and unpacked.
 
     What workers hand in while nobody collects stays in the store for the next start of the sweep.
-
-    Raises:
-        ConfigError: before anything runs, if a job's parameters are wrong, or workers cannot be launched.
     """
     if not jobs:
         return

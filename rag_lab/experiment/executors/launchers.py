@@ -36,11 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def executor_of(name: str, slurm: Mapping[str, Any] | None = None) -> Execute:
-    """Return the executor of this name; `slurm` is what submitit is asked for: `timeout_min`, `slurm_partition`, …
-
-    Raises:
-        ConfigError: if there is none.
-    """
+    """Return the executor of this name; `slurm` is what submitit is asked for: `timeout_min`, `slurm_partition`, …"""
     if name not in EXECUTORS:
         raise ConfigError(unknown_name("executor", name, EXECUTORS))
     if slurm and name != SLURM:
@@ -212,11 +208,7 @@ def _work_on_node(run: str, n_variants: int, origin: Mapping[str, str]) -> str:
 
 @contextmanager
 def ray_cluster(n_cores: int) -> Iterator[Any]:
-    """Yield Ray, connected to the cluster that is there, or to one of this machine's.
-
-    Raises:
-        ConfigError: if Ray is missing or the cluster does not answer.
-    """
+    """Yield Ray, connected to the cluster that is there, or to one of this machine's."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

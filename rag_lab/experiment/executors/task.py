@@ -49,11 +49,7 @@ class Task:
 
     @classmethod
     def of(cls, job: Job) -> Task:
-        """Return the task of a job.
-
-        Raises:
-            RagLabError: if the job belongs to no sweep that other machines may know of.
-        """
+        """Return the task of a job."""
         if job.origin is None:
             raise RagLabError(f"{job.name} cannot run on another machine; use --executor local.")
         out = job.output.parent
@@ -195,11 +191,7 @@ class Ended:
 
 
 def pack(folder: Path, ended: Ended) -> str:
-    """Return the files of `folder`, and how the job ended that made them.
-
-    Raises:
-        BadArchiveError: if they are larger than `MOST_BYTES`.
-    """
+    """Return the files of `folder`, and how the job ended that made them."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and _NAME.fullmatch(path.name)]
     if (size := sum(path.stat().st_size for path in files)) > MOST_BYTES:
         raise BadArchiveError(

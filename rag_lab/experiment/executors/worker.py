@@ -73,9 +73,6 @@ def _take(queue: JobQueue, key: str, options: WorkerOptions, starter: local.Star
     """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done.
 
     While it runs, it is looked up every few seconds whether it is over, and how it stands is stored where that is new.
-
-    Raises:
-        RagLabError: if it cannot run on this machine.
     """
     task = queue.task(key)
     looked_s = exported_s = time.monotonic()

@@ -186,11 +186,7 @@ class KernelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no st
     def execute_managed_notebook(
         cls, nb_man: Any, kernel_name: str, kernel: ForkedKernel | None = None, folder: str = "", **options: Any
     ) -> Any:
-        """Execute it, in `kernel` where one is given; see papermill. `folder` is for files of the connection.
-
-        Raises:
-            SilentKernelError: if the kernel was ended because it did not answer.
-        """
+        """Execute it, in `kernel` where one is given; see papermill. `folder` is for files of the connection."""
         given: dict[str, Any] = {"folder": folder} | ({} if kernel is None else {"kernel": kernel})
         manager = (SamePythonKernelManager if kernel is None else ForkedKernelManager).of(**given)
         try:

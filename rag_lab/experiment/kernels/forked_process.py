@@ -42,11 +42,7 @@ class ForkedProcess:
         return self.returncode
 
     def wait(self, timeout: float) -> int:
-        """Return its exit status when it has ended.
-
-        Raises:
-            subprocess.TimeoutExpired: if it has not within `timeout` seconds.
-        """
+        """Return its exit status when it has ended."""
         deadline_s = time.monotonic() + timeout
         while (status := self.poll()) is None:
             if time.monotonic() > deadline_s:

@@ -31,17 +31,8 @@ from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import run_variants
 from rag_lab.experiment.run.trials import SearchVariants, open_study, trial_rounds
 from rag_lab.memory.ledger import Ledger, Used
+from rag_lab.runs import race_record as records
 from rag_lab.runs.margins import dated
-from rag_lab.runs.race_record import (
-    ROUNDS_FOLDER,
-    Cost,
-    RaceRecord,
-    RoundRecord,
-    cost_of,
-    read_race,
-    round_folder,
-    write_race,
-)
 from rag_lab.runs.run_folder import LEDGER_FILE, RunFolder
 from rag_lab.runs.run_manifest import Retryable
 
@@ -52,14 +43,11 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
     """Run the rounds of a design and its proof in the run folder, which the caller has locked, and return that.
 
     Where a limit or an outage ends it before, race.json says so, and the next start goes on.
-
-    Raises:
-        RagLabError: before anything of an earlier run in the folder is replaced, if it cannot start.
     """
     run, design = dated(run), checked.experiment.design
-    before: RaceRecord | None = None
+    before: records.RaceRecord | None = None
     try:
-        before = read_race(run.path)
+        before = records.read_race(run.path)
     except DamagedFile as error:
         _LOGGER.warning("%s: the rounds are decided anew.", error.what)
     race = _new_record(checked, before)
@@ -68,7 +56,7 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
 
     def work(number: int, plan: Plan, heading: str, *, has_report: bool = True) -> RunFolder:
         _say(options, heading, plan)
-        part = plan.run_folder(round_folder(run.path, number))
+        part = plan.run_folder(records.round_folder(run.path, number))
         part.path.mkdir(parents=True, exist_ok=True)
         run_variants(plan, part, options, _used_in_others(run.path, part.path), has_report=has_report)
         return part
@@ -81,20 +69,20 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
         study = open_study(checked, run)
         rounds = trial_rounds(checked, run, options, partial(work, 1, has_report=False), study)
     begin_race(checked, run)
-    write_race(run.path, race)
+    records.write_race(run.path, race)
     try:
         one = next(rounds)
         while True:
             part = work(one.number, one.plan, one.heading)
             race = replace(race, rounds=(*race.rounds, _record_of(run.path, one, part)))
             race = replace(race, stopped=_why_stopped("race" if design == RACING else "search", race, part, before))
-            write_race(run.path, race)
+            records.write_race(run.path, race)
             if race.stopped:
                 return run
             one = rounds.send(race.rounds[-1])
     except StopIteration as end:
         plan, winner = end.value
-    write_race(run.path, replace(race, winner=winner))
+    records.write_race(run.path, replace(race, winner=winner))
     proof = races.proof_plan(plan, winner)
     _say(options, "Proof", proof, " that chose nothing")
     proven = proof.run_folder(run.path)
@@ -146,19 +134,19 @@ def _say(options: RunOptions, heading: str, plan: Plan, which: str = "") -> None
         say(f"{heading}: {size}{which}.")
 
 
-def _new_record(checked: Plan, before: RaceRecord | None) -> RaceRecord:
+def _new_record(checked: Plan, before: records.RaceRecord | None) -> records.RaceRecord:
     """Return the record of a design that begins; what an earlier start of the same race has estimated stands."""
     given, whole = checked.experiment, races.full_plan(checked)
     is_race = given.design == RACING
     identities = run_identities(whole if is_race else checked, checkout_file(NOTEBOOK))
-    record = RaceRecord(
+    record = records.RaceRecord(
         plan=digest([identities, checked.rounds, *([] if is_race else [given.design])]),
         metric=races.deciding_metric(checked).name,
         sizes=tuple(len(ids) for ids in (checked.rounds if is_race else checked.rounds[:1])),
         n_variants=len(checked.variants),
         n_proof=len(checked.questions),
         repeats=given.repeats,
-        full=Cost(),
+        full=records.Cost(),
     )
     if not is_race:
         names = tuple(one.name for one in races.aims(checked)) if given.design == OPTUNA else ()
@@ -167,18 +155,18 @@ def _new_record(checked: Plan, before: RaceRecord | None) -> RaceRecord:
         cost = before.full
     else:
         bill = estimate(whole)
-        cost = Cost(bill.calls, sum(row.tokens for row in bill.rows), bill.cost_usd, bill.minutes, None)
+        cost = records.Cost(bill.calls, sum(row.tokens for row in bill.rows), bill.cost_usd, bill.minutes, None)
     error = (given.race or RaceConfig()).error
     return replace(record, baseline=checked.expansion.baseline.variant_id, error=error, full=cost)
 
 
 def _used_in_others(race: Path, folder: Path) -> Used:
     """Return what a run has used of its limits in its other folders."""
-    others = [race, *sorted((race / ROUNDS_FOLDER).glob("*"))]
+    others = [race, *sorted((race / records.ROUNDS_FOLDER).glob("*"))]
     return sum((Ledger(one / LEDGER_FILE).used_here() for one in others if one != folder), Used())
 
 
-def _record_of(race: Path, one: Round, part: RunFolder) -> RoundRecord:
+def _record_of(race: Path, one: Round, part: RunFolder) -> records.RoundRecord:
     """Return what a round that has run comes to."""
     metric, scores = races.deciding_metric(one.plan), part.scores()
     labels = {v.variant_id: v.label for v in one.plan.variants}
@@ -188,10 +176,12 @@ def _record_of(race: Path, one: Round, part: RunFolder) -> RoundRecord:
         closest = races.closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
     unsettled = sum(Retryable.of(state).total for state in part.manifest().get("variants", {}).values())
     folder = part.path.relative_to(race).as_posix()
-    return RoundRecord(folder, len(one.plan.questions), found, cost_of(part), closest, unsettled, one.title)
+    return records.RoundRecord(
+        folder, len(one.plan.questions), found, records.cost_of(part), closest, unsettled, one.title
+    )
 
 
-def _why_stopped(what: str, race: RaceRecord, part: RunFolder, before: RaceRecord | None) -> str:
+def _why_stopped(what: str, race: records.RaceRecord, part: RunFolder, before: records.RaceRecord | None) -> str:
     """Return why no other round can follow the last one, or ''; `before`: what an earlier start has recorded.
 
     A variant that a limit stopped, or of which an outage took questions, would be dropped for no fault of its own. What

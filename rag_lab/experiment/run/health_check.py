@@ -65,11 +65,7 @@ def check_run(run: RunFolder) -> RunFolder:
 
 
 def check_variants(run: RunFolder, jobs: Sequence[Job], execute: Executed, *, keep_going: bool) -> list[str]:
-    """Execute the jobs of a check, one a variant, and return a sentence for each fault, where it goes on all the same.
-
-    Raises:
-        RagLabError: if a variant would fail in every question, unless it is to `keep_going`.
-    """
+    """Execute the jobs of a check, one a variant; return a sentence for each fault, where it goes on all the same."""
     faults = []
     for done in execute(jobs):
         name = done.job.name

@@ -21,25 +21,15 @@ from rag_lab.experiment.executors.job_queue import FILE
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger, Used
 from rag_lab.memory.results import Memory
+from rag_lab.runs import run_folder as files
 from rag_lab.runs.live_file import LIVE_FILE
-from rag_lab.runs.run_folder import (
-    LEDGER_FILE,
-    LOCK_FILE,
-    NAME_FILE,
-    PLAN_FILE,
-    RECORD_FILE,
-    SCORES_FILE,
-    TRACES_FILE,
-    RunFolder,
-    run_name,
-)
 
 _LOOK_EVERY_S = 0.5
 
 
-def ledger_of(run: RunFolder) -> Ledger:
+def ledger_of(run: files.RunFolder) -> Ledger:
     """Return the ledger of a run; it may be empty."""
-    return Ledger(run.path / LEDGER_FILE)
+    return Ledger(run.path / files.LEDGER_FILE)
 
 
 class BudgetGuard:
@@ -49,7 +39,7 @@ class BudgetGuard:
     where it needs none; when the time is up, all end. What other sweeps have used `elsewhere` counts for the limits.
     """
 
-    def __init__(self, run: RunFolder, limits: Limits, elsewhere: Used | None = None) -> None:
+    def __init__(self, run: files.RunFolder, limits: Limits, elsewhere: Used | None = None) -> None:
         self.run = run
         self.ledger = ledger_of(run)
         self.ledger.start(limits.cost_usd, limits.calls, limits.minutes, elsewhere or Used())
@@ -77,7 +67,7 @@ class BudgetGuard:
         reason = done.reason if done.vetoed else self._refused.get(done.job.name, "")
         if not reason:
             return None
-        for name in (TRACES_FILE, SCORES_FILE, RECORD_FILE):
+        for name in (files.TRACES_FILE, files.SCORES_FILE, files.RECORD_FILE):
             (self.run.variant_dir(done.job.name) / name).unlink(missing_ok=True)
         return VariantState(done.job.name, "stopped", reason, done.seconds)
 
@@ -87,7 +77,7 @@ class BudgetGuard:
         self._looked_s = time.monotonic()
 
 
-def limits_used(limits: Limits, run: RunFolder) -> dict[str, Any]:
+def limits_used(limits: Limits, run: files.RunFolder) -> dict[str, Any]:
     """Return for the manifest each limit, and what all starts of the sweep have used of it."""
     used = ledger_of(run).used()
     return {
@@ -98,12 +88,8 @@ def limits_used(limits: Limits, run: RunFolder) -> dict[str, Any]:
 
 @contextmanager
 def alone_in_store(path: Path) -> Iterator[str]:
-    """Yield the name of the run in `path`, which is held in the store in this block.
-
-    Raises:
-        RagLabError: if another sweep holds it.
-    """
-    name, memory = run_name(path), Memory(usable_home() / FILE)
+    """Yield the name of the run in `path`, which is held in the store in this block."""
+    name, memory = files.run_name(path), Memory(usable_home() / FILE)
     key = f"sweep {name}"
     if not memory.claim([key], 1):
         others = ", ".join(map(str, memory.holders([key])))
@@ -120,13 +106,13 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the run folder alone."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        others = {entry.name for entry in path.iterdir()} - {LOCK_FILE, LIVE_FILE, NAME_FILE}
+        others = {entry.name for entry in path.iterdir()} - {files.LOCK_FILE, LIVE_FILE, files.NAME_FILE}
     except OSError as error:
         raise RagLabError(f"Cannot write to {path}: {error.strerror}; give another folder with --out.") from None
-    if others and PLAN_FILE not in others:
+    if others and files.PLAN_FILE not in others:
         raise RagLabError(f"{path} holds something else than a run; give an empty or a new folder with --out.")
     try:
-        with FileLock(path / LOCK_FILE, timeout=0):
+        with FileLock(path / files.LOCK_FILE, timeout=0):
             yield
     except Timeout:
         raise RagLabError(

@@ -49,11 +49,7 @@ def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
 
 
 def begin_race(checked: Plan, run: RunFolder) -> None:
-    """Write the plan of a race in place of what an earlier run has left: until its proof, of all its variants.
-
-    Raises:
-        RagLabError: as `begin`.
-    """
+    """Write the plan of a race in place of what an earlier run has left: until its proof, of all its variants."""
     _try_home()
     _replace_plan(checked, run)
 

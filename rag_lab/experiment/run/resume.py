@@ -18,70 +18,58 @@ from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.manifest import VariantState, package_versions
 from rag_lab.experiment.run import MADE_FILE
 from rag_lab.experiment.run.limits import ledger_of
+from rag_lab.runs import run_folder as files
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.race_record import RACE_FILE
-from rag_lab.runs.run_folder import (
-    BILL_FILE,
-    CONFIG_FILE,
-    DONE_FILE,
-    MANIFEST_FILE,
-    PASSAGES_FILE,
-    RECORD_FILE,
-    SCORES_FILE,
-    TRACES_FILE,
-    RunFolder,
-    read_json,
-    write_json,
-)
 from rag_lab.runs.score_file import read_scores
 
 _LOGGER = logging.getLogger(__name__)
-_RESULTS = (CONFIG_FILE, TRACES_FILE, SCORES_FILE, PASSAGES_FILE, RECORD_FILE)
-_FILES = (*_RESULTS, DONE_FILE)
+_RESULTS = (files.CONFIG_FILE, files.TRACES_FILE, files.SCORES_FILE, files.PASSAGES_FILE, files.RECORD_FILE)
+_FILES = (*_RESULTS, files.DONE_FILE)
 
 _FOLDER = "earlier"
 
 
-def whole(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
+def whole(run: files.RunFolder, variant_id: str, identity: str) -> VariantState | None:
     """Return the state of a variant that an earlier start has finished, also where a killed attempt replaced it."""
     return resumed(_earlier(run), variant_id, identity) or resumed(run, variant_id, identity)
 
 
-def keep_whole(run: RunFolder, variant_id: str, identity: str, seconds: float) -> None:
+def keep_whole(run: files.RunFolder, variant_id: str, identity: str, seconds: float) -> None:
     """Say of a variant that it is whole, by what its results depend on, and what its files hold."""
     outcome = {"identity": identity, "seconds": seconds, "files": _digests(run.variant_dir(variant_id))}
-    write_json(run.variant_dir(variant_id) / DONE_FILE, outcome)
+    files.write_json(run.variant_dir(variant_id) / files.DONE_FILE, outcome)
 
 
-def has_earlier(run: RunFolder) -> bool:
+def has_earlier(run: files.RunFolder) -> bool:
     """Tell whether an attempt that was killed has left what variants had before it."""
     return _earlier(run).path.exists()
 
 
-def set_aside(run: RunFolder, variant_id: str) -> None:
+def set_aside(run: files.RunFolder, variant_id: str) -> None:
     """Move what the variant has out of the way of another attempt."""
     _move(run.variant_dir(variant_id), _earlier(run).variant_dir(variant_id))
 
 
-def put_back(run: RunFolder, variant_id: str) -> None:
+def put_back(run: files.RunFolder, variant_id: str) -> None:
     """Replace another attempt by what the variant had before it."""
     _move(_earlier(run).variant_dir(variant_id), run.variant_dir(variant_id))
 
 
-def forget(run: RunFolder) -> None:
+def forget(run: files.RunFolder) -> None:
     """Delete what variants had before attempts that have ended."""
     shutil.rmtree(_earlier(run).path, ignore_errors=True)
 
 
-def put_back_all(run: RunFolder) -> None:
+def put_back_all(run: files.RunFolder) -> None:
     """Put back what attempts that were killed have left."""
     for folder in sorted((_earlier(run).path / "variants").glob("*")):
-        if not (run.variant_dir(folder.name) / DONE_FILE).is_file():
+        if not (run.variant_dir(folder.name) / files.DONE_FILE).is_file():
             put_back(run, folder.name)
     forget(run)
 
 
-def better_of(run: RunFolder, state: VariantState, before: VariantState) -> VariantState:
+def better_of(run: files.RunFolder, state: VariantState, before: VariantState) -> VariantState:
     """Return how a variant stands that was tried again: `state`, unless what it had `before` is better and put back."""
     if state.status == "ok" and state.retryable.total <= before.retryable.total and state.failed <= before.failed:
         return state
@@ -90,7 +78,7 @@ def better_of(run: RunFolder, state: VariantState, before: VariantState) -> Vari
     return replace(before, reason=f"what it had is kept, since another attempt was no better: {why}")
 
 
-def _earlier(run: RunFolder) -> RunFolder:
+def _earlier(run: files.RunFolder) -> files.RunFolder:
     return replace(run, path=run.path / _FOLDER)
 
 
@@ -100,7 +88,7 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | None:
+def resumed(run: files.RunFolder, variant_id: str, identity: str) -> VariantState | None:
     """Return the state of a variant that an earlier start of this sweep finished with the same identity.
 
     One of whose files any is missing or damaged runs again: what is remembered makes that cheap.
@@ -109,7 +97,7 @@ def resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | No
     if not all((folder / name).is_file() for name in _FILES):
         return None
     try:
-        done, record = read_json(folder / DONE_FILE), read_json(folder / RECORD_FILE)
+        done, record = files.read_json(folder / files.DONE_FILE), files.read_json(folder / files.RECORD_FILE)
         if done.get("identity") != identity:
             return None
         if done.get("files") != _digests(folder):  # what is as it was written need not be read to know it is whole
@@ -120,17 +108,17 @@ def resumed(run: RunFolder, variant_id: str, identity: str) -> VariantState | No
     return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
 
 
-def _check_files(run: RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
+def _check_files(run: files.RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
     """Refuse files of which anything was cut: what is left of a configuration may be a pipeline, too."""
     folder = run.variant_dir(variant_id)
     config = None
     with suppress(ConfigError):
         config = run.config(variant_id)
     if config is None or config.identity != record.get("config_identity"):
-        raise DamagedFile(folder / CONFIG_FILE, "it is not the pipeline that ran")
+        raise DamagedFile(folder / files.CONFIG_FILE, "it is not the pipeline that ran")
     run.traces(variant_id)
-    read_scores(folder / SCORES_FILE)
-    read_json(folder / PASSAGES_FILE)
+    read_scores(folder / files.SCORES_FILE)
+    files.read_json(folder / files.PASSAGES_FILE)
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -143,20 +131,20 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
-_OUTPUTS = ("report.html", "report.md", SCORES_FILE, MANIFEST_FILE, "plan.json", "experiment.yaml")
+_OUTPUTS = ("report.html", "report.md", files.SCORES_FILE, files.MANIFEST_FILE, "plan.json", "experiment.yaml")
 _FOLDERS = ("learned_*.yaml", "questions/*")
-_READ = (BILL_FILE, PREFERENCES_FILE, RACE_FILE)  # by the report, beside what the variants left
+_READ = (files.BILL_FILE, PREFERENCES_FILE, RACE_FILE)  # by the report, beside what the variants left
 _DRAWN_BY = ("jinja2", "markupsafe", "matplotlib", "pandas", "pyarrow", "scipy")
 
 
-def is_finished(experiment: ExperimentConfig, run: RunFolder, identities: Mapping[str, str]) -> bool:
+def is_finished(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> bool:
     """Tell whether a start would make all outputs of the sweep again as they are.
 
     So it is where each variant is whole, with nothing that another attempt may cure; where data, configurations, code,
     libraries, calls, preferences and margins are those that the outputs were made of; and where no output was touched.
     """
     try:
-        kept = read_json(run.path / MADE_FILE) if (run.path / MADE_FILE).is_file() else {}
+        kept = files.read_json(run.path / MADE_FILE) if (run.path / MADE_FILE).is_file() else {}
     except DamagedFile:
         return False
     if not kept or has_earlier(run) or kept.get("outputs") != _outputs(run.path):
@@ -167,7 +155,7 @@ def is_finished(experiment: ExperimentConfig, run: RunFolder, identities: Mappin
 
 
 def keep_finished(
-    experiment: ExperimentConfig, run: RunFolder, identities: Mapping[str, str], states: Sequence[VariantState]
+    experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str], states: Sequence[VariantState]
 ) -> None:
     """Remember what the outputs were made of, where nothing of them is missing that another start could bring."""
     (run.path / MADE_FILE).unlink(missing_ok=True)
@@ -176,7 +164,7 @@ def keep_finished(
         _keep(experiment, run, identities)
 
 
-def mark_resumed(experiment: ExperimentConfig, run: RunFolder, identities: Mapping[str, str]) -> None:
+def mark_resumed(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> None:
     """Say in the manifest that all variants were whole when the sweep was started again."""
     manifest = run.manifest()
     states = manifest["variants"].values()
@@ -184,17 +172,17 @@ def mark_resumed(experiment: ExperimentConfig, run: RunFolder, identities: Mappi
         return
     for state in states:
         state["resumed"] = True
-    write_json(run.path / MANIFEST_FILE, manifest)
+    files.write_json(run.path / files.MANIFEST_FILE, manifest)
     _keep(experiment, run, identities)
 
 
-def _keep(experiment: ExperimentConfig, run: RunFolder, identities: Mapping[str, str]) -> None:
+def _keep(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> None:
     made_of = {"inputs": _inputs(experiment, run, identities), "outputs": _outputs(run.path)}
-    write_json(run.path / MADE_FILE, made_of)
+    files.write_json(run.path / MADE_FILE, made_of)
 
 
-def _inputs(experiment: ExperimentConfig, run: RunFolder, identities: Mapping[str, str]) -> str:
-    done = [file_digest(run.variant_dir(variant_id) / DONE_FILE) for variant_id in identities]
+def _inputs(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> str:
+    done = [file_digest(run.variant_dir(variant_id) / files.DONE_FILE) for variant_id in identities]
     read = {name: file_digest(run.path / name) for name in _READ if (run.path / name).is_file()}
     calls = [list(map(str, row)) for row in ledger_of(run).calls()]
     given = [experiment.to_yaml(), dict(identities), run.planned()]

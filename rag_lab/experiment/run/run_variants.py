@@ -23,71 +23,43 @@ from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates
 from rag_lab.experiment.forecast.spending import measured_rates, spent
 from rag_lab.experiment.manifest import VariantState, now, run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run.health_check import (
-    check_run,
-    check_variants,
-    has_passed,
-    is_worth_checking,
-    keep_passed,
-)
+from rag_lab.experiment.run import health_check, resume
 from rag_lab.experiment.run.limits import BudgetGuard
 from rag_lab.experiment.run.notebook_parameters import to_parameters
 from rag_lab.experiment.run.outputs import begin, finish, prepare_report
 from rag_lab.experiment.run.progress import SweepProgress, SweepStatusWriter
-from rag_lab.experiment.run.resume import (
-    better_of,
-    forget,
-    is_finished,
-    keep_finished,
-    keep_whole,
-    mark_resumed,
-    put_back_all,
-    set_aside,
-    whole,
-)
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, in_model_order, side_by_side
 from rag_lab.memory.ledger import Used
 from rag_lab.memory.sharing import RETRY_VARIABLE
 from rag_lab.memory.tables import tell_dropped
+from rag_lab.runs import run_folder as files
 from rag_lab.runs.margins import dated
-from rag_lab.runs.run_folder import (
-    CONFIG_FILE,
-    DONE_FILE,
-    NOTEBOOK_FILE,
-    PLAN_FILE,
-    RECORD_FILE,
-    RunFolder,
-    read_json,
-)
 from rag_lab.runs.run_manifest import retry_sentence
 
 
 def run_variants(
-    checked: Plan, run: RunFolder, options: RunOptions, elsewhere: Used | None = None, *, has_report: bool = True
+    checked: Plan, run: files.RunFolder, options: RunOptions, elsewhere: Used | None = None, *, has_report: bool = True
 ) -> None:
     """Run a plan in its run folder, which the caller has locked; what was used `elsewhere` counts for its limits.
 
     A run that is finished, and whose outputs would be made again as they are, is left as it is. There is no report
     where more variants are to come.
-
-    Raises:
-        RagLabError: before anything of an earlier run in the folder is replaced, if the sweep cannot start.
     """
     notebook, started_s = checkout_file(NOTEBOOK), time.perf_counter()
-    has_work = any(not (run.variant_dir(v.variant_id) / DONE_FILE).is_file() for v in checked.variants)
+    has_work = any(not (run.variant_dir(v.variant_id) / files.DONE_FILE).is_file() for v in checked.variants)
     prepares = has_work and options.executor == LOCAL and not options.cold
     with modules_from(checked.folder), prepared() if prepares else nullcontext():
         began, run = now(), dated(run)
         identities = run_identities(checked, notebook)
-        if not options.retry_failed and is_finished(checked.experiment, run, identities):
-            mark_resumed(checked.experiment, run, identities)
+        if not options.retry_failed and resume.is_finished(checked.experiment, run, identities):
+            resume.mark_resumed(checked.experiment, run, identities)
             return
         by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
         preload(["sklearn.feature_extraction.text"] if by_words else [], len(checked.questions))  # slow to import
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepStatusWriter(run) as status, span(f"sweep {run.name}"):
             begin(checked, run, identities)
-            put_back_all(run)
+            resume.put_back_all(run)
             guard = BudgetGuard(run, checked.experiment.limits, elsewhere)
             began_s = time.perf_counter()
             if has_report:
@@ -95,7 +67,7 @@ def run_variants(
             states = Runner(checked, run, notebook, identities, guard, options, status).run()
             variants_s = time.perf_counter() - began_s
             status.enter("report")
-            forget(run)
+            resume.forget(run)
             computed = [state.record for state in states if state.record and not state.resumed]
             tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
             keep_rates(home(), measured_rates(run))
@@ -104,7 +76,7 @@ def run_variants(
                 return
             others_s = time.perf_counter() - started_s - variants_s
             keep_rates(home(), machine_rates(checked, states, others_s, called=bool(spent(run))))
-            keep_finished(checked.experiment, run, identities, states)
+            resume.keep_finished(checked.experiment, run, identities, states)
 
 
 @dataclass(frozen=True)
@@ -112,7 +84,7 @@ class Runner:
     """Runs the variants of a plan that are not whole yet: a check with two questions where it is worth it, then all."""
 
     plan: Plan
-    folder: RunFolder
+    folder: files.RunFolder
     notebook: Path
     identities: Mapping[str, str]
     guard: BudgetGuard
@@ -122,7 +94,7 @@ class Runner:
     def run(self) -> list[VariantState]:
         """Run what is not whole yet and return the state of every variant, in the order of the plan."""
         options, run = self.options, self.folder
-        finished = {v: state for v, identity in self.identities.items() if (state := whole(run, v, identity))}
+        finished = {v: state for v, identity in self.identities.items() if (state := resume.whole(run, v, identity))}
         before = {v: s for v, s in finished.items() if s.retryable.total or (options.retry_failed and s.failed)}
         states = {v: state for v, state in finished.items() if v not in before}
         left = [variant for variant in self.plan.variants if variant.variant_id not in states]
@@ -137,42 +109,42 @@ class Runner:
             self.check(missing, n_jobs, progress)
             self.status.enter("variants", n_jobs)
             for variant_id in before:
-                set_aside(run, variant_id)
+                resume.set_aside(run, variant_id)
             executor = executor_of(options.executor, options.slurm)
             for done in self._execute(run, self._jobs(run, missing), executor, n_jobs, progress):
                 state = self.guard.stopped(done) or _state(run, self.plan, done)
                 if state.variant_id in before:
-                    state = better_of(run, state, before[state.variant_id])
+                    state = resume.better_of(run, state, before[state.variant_id])
                 states[state.variant_id] = state
                 if state.status == "ok" and not state.resumed:
-                    keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
+                    resume.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
                 progress.end(state)
                 self.status.end(state)
         return [states[variant_id] for variant_id in self.identities]
 
     def check(self, missing: Sequence[Variant], n_jobs: int, progress: SweepProgress) -> None:
-        """Ask each of the variants two questions first, where that is asked for, or costs little beside the rest.
-
-        Raises:
-            RagLabError: if a variant would fail in every question, unless it is to keep going.
-        """
+        """Ask each of the variants two questions first, where that is asked for, or costs little beside the rest."""
         options, unchecked = self.options, {v.variant_id: self.identities[v.variant_id] for v in missing}
         is_due = options.check
         if is_due is None:
             is_local = options.executor == LOCAL
-            is_due = is_local and not has_passed(self.folder, unchecked) and is_worth_checking(self.folder)
+            is_due = (
+                is_local
+                and not health_check.has_passed(self.folder, unchecked)
+                and health_check.is_worth_checking(self.folder)
+            )
         if not missing or not is_due:
             return
         self.status.enter("check", n_jobs)
-        small = check_run(self.folder)
+        small = health_check.check_run(self.folder)
         execute = partial(self._execute, small, execute=executor_of(LOCAL), n_jobs=max(1, n_jobs), progress=progress)
-        faults = check_variants(small, self._jobs(small, missing), execute, keep_going=options.keep_going)
+        faults = health_check.check_variants(small, self._jobs(small, missing), execute, keep_going=options.keep_going)
         progress.write("\n".join(faults))
         if not faults:
-            keep_passed(self.folder, unchecked)
+            health_check.keep_passed(self.folder, unchecked)
 
     def _execute(
-        self, folder: RunFolder, jobs: Sequence[Job], execute: Execute, n_jobs: int, progress: SweepProgress
+        self, folder: files.RunFolder, jobs: Sequence[Job], execute: Execute, n_jobs: int, progress: SweepProgress
     ) -> Iterator[Done]:
         def poll(running: Sequence[str]) -> None:
             progress.look(folder, running)
@@ -180,7 +152,7 @@ class Runner:
 
         return execute(jobs, n_jobs, poll=poll, veto=self.guard.veto)
 
-    def _jobs(self, run: RunFolder, variants: Sequence[Variant]) -> list[Job]:
+    def _jobs(self, run: files.RunFolder, variants: Sequence[Variant]) -> list[Job]:
         """Empty the variants' folders, so that nothing of an earlier start is taken for a result, and prepare jobs."""
         options, dataset, jobs = self.options, self.plan.dataset, []
         again = {RETRY_VARIABLE: "1"} if options.retry_failed else {}
@@ -189,11 +161,11 @@ class Runner:
             folder = run.variant_dir(name).resolve()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            (folder / CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
+            (folder / files.CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
             job = Job(
                 name,
                 self.notebook,
-                folder / NOTEBOOK_FILE,
+                folder / files.NOTEBOOK_FILE,
                 _parameters(self.plan, run, variant),
                 folder / "log.txt",
                 {**options.environment, **self.guard.environment(name), **again, **trace_environment()},
@@ -207,19 +179,19 @@ class Runner:
         return jobs
 
 
-def whole_variants(checked: Plan, run: RunFolder) -> dict[str, VariantState]:
+def whole_variants(checked: Plan, run: files.RunFolder) -> dict[str, VariantState]:
     """Return how the variants of a plan stand that an earlier start has finished, by their ids."""
     identities = run_identities(checked, checkout_file(NOTEBOOK))
-    return {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
+    return {v: state for v, identity in identities.items() if (state := resume.whole(run, v, identity))}
 
 
-def _parameters(checked: Plan, run: RunFolder, variant: Variant) -> dict[str, Any]:
+def _parameters(checked: Plan, run: files.RunFolder, variant: Variant) -> dict[str, Any]:
     folder = run.variant_dir(variant.variant_id).resolve()
     return to_parameters(variant.config) | {
         "DATASET": str(checked.dataset.location.resolve()),
-        "CONFIG": str(folder / CONFIG_FILE),
+        "CONFIG": str(folder / files.CONFIG_FILE),
         "OUT": str(folder),
-        "QUESTIONS": str((run.path / PLAN_FILE).resolve()),
+        "QUESTIONS": str((run.path / files.PLAN_FILE).resolve()),
         "METRICS": ",".join(checked.experiment.metrics),
         "METRIC_EMBEDDING": checked.expansion.baseline.config.models.embedding,
         "JUDGE": checked.experiment.judge or "",
@@ -228,10 +200,10 @@ def _parameters(checked: Plan, run: RunFolder, variant: Variant) -> dict[str, An
     }
 
 
-def _state(run: RunFolder, checked: Plan, done: Done) -> VariantState:
+def _state(run: files.RunFolder, checked: Plan, done: Done) -> VariantState:
     """Return how a job ended; what the notebook says it ran must be what was asked."""
     folder = run.variant_dir(done.job.name)
-    record = read_json(folder / RECORD_FILE) if (folder / RECORD_FILE).is_file() else None
+    record = files.read_json(folder / files.RECORD_FILE) if (folder / files.RECORD_FILE).is_file() else None
     asked = next(v.config.identity for v in checked.variants if v.variant_id == done.job.name)
     reason = done.reason
     if not reason and record is None:

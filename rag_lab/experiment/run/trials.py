@@ -164,9 +164,6 @@ def open_trials(
         factors: the values of each dotted key; those of one value are no parameters.
         sampler: `tpe` or `nsga2`.
         seed: of the experiment.
-
-    Raises:
-        ConfigError: if the database cannot be used.
     """
     import optuna
     from optuna.exceptions import StorageInternalError
@@ -210,11 +207,7 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 
 def open_study(checked: Plan, run: RunFolder) -> Trials:
-    """Open the trials of a search.
-
-    Raises:
-        ConfigError: if their database cannot be used.
-    """
+    """Open the trials of a search."""
     given, goals = checked.experiment, aims(checked)
     alone = replace(checked, expansion=Expansion((checked.expansion.baseline,)))
     baseline = run_identities(round_plan(alone, 1, []), checkout_file(NOTEBOOK))

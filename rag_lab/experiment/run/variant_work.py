@@ -31,15 +31,8 @@ from rag_lab.models.protocols import ChatModel
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
+from rag_lab.runs import run_folder as files
 from rag_lab.runs.live_file import LiveVariant, remove_live, write_live
-from rag_lab.runs.run_folder import (
-    CONFIG_FILE,
-    PASSAGES_FILE,
-    RECORD_FILE,
-    SCORES_FILE,
-    TRACES_FILE,
-    write_json,
-)
 from rag_lab.runs.run_manifest import FAILOVER_KEY
 from rag_lab.runs.trace_file import write_traces
 from rag_lab.runs.truncation_record import TruncationRecord
@@ -209,14 +202,14 @@ class VariantWork:
         if self.out is None:
             _LOGGER.info("OUT is empty: nothing is saved")
             return None
-        (self.out / CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
-        write_traces(self.out / TRACES_FILE, self.traces)
-        write_scores(self.out / SCORES_FILE, {self.name: self.scores})
-        write_json(
-            self.out / PASSAGES_FILE,
+        (self.out / files.CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
+        write_traces(self.out / files.TRACES_FILE, self.traces)
+        write_scores(self.out / files.SCORES_FILE, {self.name: self.scores})
+        files.write_json(
+            self.out / files.PASSAGES_FILE,
             {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()},
         )
-        write_json(self.out / RECORD_FILE, self.record())
+        files.write_json(self.out / files.RECORD_FILE, self.record())
         flush()
         return self.out
 
