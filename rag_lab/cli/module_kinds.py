@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rag_lab._kit.registry import Kind
 from rag_lab.corpus.config import FILE_READERS, SPLITTERS
 from rag_lab.evaluation.registry import METRICS
-from rag_lab.experiment.designs.registry import DESIGNS
+from rag_lab.experiment.design import DESIGNS
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS
 from rag_lab.stages.kinds import (
     CONTEXTS,

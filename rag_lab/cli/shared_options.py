@@ -125,7 +125,7 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     from rag_lab.data.dataset import Dataset
     from rag_lab.experiment.designs.factors import ExperimentError
     from rag_lab.experiment.model_checks import model_problem, models_used
-    from rag_lab.experiment.same_pipeline import settings_without_effect
+    from rag_lab.experiment.stage_identities import settings_without_effect
     from rag_lab.pipeline import Pipeline
 
     changes = parse_settings(settings or [])

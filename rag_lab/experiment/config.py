@@ -16,10 +16,10 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.design import DESIGNS
 from rag_lab.experiment.designs import design_keys
 from rag_lab.experiment.designs.combinations import RACING
 from rag_lab.experiment.designs.factors import MAX_VARIANTS, ExperimentError, Wanted
-from rag_lab.experiment.designs.registry import DESIGNS
 from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS
 
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"

@@ -27,8 +27,7 @@ from rag_lab.experiment.designs.combinations import RACING
 from rag_lab.experiment.designs.design_keys import Pairs, primary_pairs
 from rag_lab.experiment.designs.factors import ExperimentError, variant_id
 from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
-from rag_lab.experiment.same_pipeline import run_once
-from rag_lab.experiment.stage_identities import Readers
+from rag_lab.experiment.stage_identities import Readers, run_once
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.omissions import left_out

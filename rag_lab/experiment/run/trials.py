@@ -27,8 +27,7 @@ from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.race import Round, Rounds, aims, round_plan, standings, staying
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
-from rag_lab.experiment.same_pipeline import effective, run_once
-from rag_lab.experiment.stage_identities import Readers
+from rag_lab.experiment.stage_identities import Readers, effective, run_once
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.run_manifest import Retryable
 from rag_lab.statistics.effects.factors import level_text

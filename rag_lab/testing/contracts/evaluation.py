@@ -13,8 +13,7 @@ from rag_lab._kit.registry import from_object
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.metric import Metric, Tools
 from rag_lab.evaluation.registry import build_metric
-from rag_lab.experiment.design import expand
-from rag_lab.experiment.designs.registry import DESIGNS
+from rag_lab.experiment.design import DESIGNS, expand
 from rag_lab.records import StageRecord, Trace
 from rag_lab.testing.contracts.module import ModuleContract
 from rag_lab.testing.doubles import HashEmbedder

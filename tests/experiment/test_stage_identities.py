@@ -13,8 +13,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.experiment.design import expand, expand_list
 from rag_lab.experiment.plan import plan
-from rag_lab.experiment.same_pipeline import effective, run_once
-from rag_lab.experiment.stage_identities import Readers, models_in, stage_identities
+from rag_lab.experiment.stage_identities import Readers, effective, models_in, run_once, stage_identities
 from rag_lab.pipeline import Pipeline
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stages.run_stage import with_readers
