@@ -1,7 +1,6 @@
 import json
 
-import yaml
-from small_dataset import write_dataset
+from small_plans import write_machines_sweep
 
 from rag_lab.experiment.forecast.describe import cut_off_sentences, describe, not_applicable_sentences
 from rag_lab.experiment.plan import plan
@@ -10,16 +9,8 @@ from rag_lab.runs.run_folder import RunFolder
 
 
 def small_plan(folder, **changes):
-    data = {
-        "name": "small",
-        "question": "Does it help?",
-        "dataset": str(write_dataset(folder)),
-        "base": {"query": {"rewrite": "none", "hyde": "none"}},
-        "metrics": ["retrieval.mrr@10", "answer.words"],
-    }
-    path = folder / "experiment.yaml"
-    path.write_text(yaml.safe_dump(data | changes, sort_keys=False))
-    return plan(path)
+    data = {"base": {"query": {"rewrite": "none", "hyde": "none"}}, "metrics": ["retrieval.mrr@10", "answer.words"]}
+    return plan(write_machines_sweep(folder, **data | {"factors": {}} | changes))
 
 
 NO_EVIDENCE = (

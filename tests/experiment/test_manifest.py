@@ -2,8 +2,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-import yaml
-from small_dataset import write_dataset
+from small_plans import write_machines_sweep
 
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.experiment.manifest import VariantState, build_manifest, git_state, now, package_versions, run_identities
@@ -12,18 +11,9 @@ from rag_lab.experiment.plan import plan
 
 @pytest.fixture
 def checked(tmp_path):
-    (tmp_path / "e.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "name": "e",
-                "question": "q",
-                "dataset": str(write_dataset(tmp_path)),
-                "factors": {"rerank.final_k": [5, 3]},
-                "metrics": ["retrieval.mrr@10"],
-            }
-        )
+    return plan(
+        write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]}, metrics=["retrieval.mrr@10"], base={})
     )
-    return plan(tmp_path / "e.yaml")
 
 
 def record(**models):

@@ -1,18 +1,15 @@
 """Real kernels: each test that executes a notebook takes seconds."""
 
 import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+from real_jobs import notebook_job, wait_for, wait_for_end
 
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.executors.job import Job, check_parameters
+from rag_lab.experiment.executors.job import check_parameters
 from rag_lab.experiment.executors.local import execute
 
 pytestmark = pytest.mark.slow
@@ -30,39 +27,8 @@ Path(OUT + ".end").touch()
 """
 
 
-def notebook(folder, body=BODY):
-    book = new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-        cells=[new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), new_code_cell(body)],
-    )
-    nbformat.write(book, folder / "book.ipynb")
-    return folder / "book.ipynb"
-
-
 def job(folder, name="one", body=BODY, **parameters):
-    folder.mkdir(parents=True, exist_ok=True)
-    return Job(
-        name,
-        notebook(folder, body),
-        folder / f"{name}.ipynb",
-        {"OUT": str(folder / f"{name}.txt")} | parameters,
-        folder / f"{name}.log",
-    )
-
-
-def wait_for(condition, seconds=60):
-    for _ in range(seconds * 10):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("waited in vain")
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return notebook_job(folder, name, body, PARAMETERS, parameters)
 
 
 def test_a_variant_runs_in_this_python_here_and_with_this_home(tmp_path, monkeypatch):
@@ -76,7 +42,7 @@ def test_a_variant_runs_in_this_python_here_and_with_this_home(tmp_path, monkeyp
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     [done] = execute([job(tmp_path / "run")], cwd=here)
     assert done.reason == ""
-    python, cwd, home, _ = (tmp_path / "run" / "one.txt").read_text().splitlines()
+    python, cwd, home, _ = (tmp_path / "run" / "one.json").read_text().splitlines()
     assert (python, cwd, home) == (sys.executable, str(here), os.environ["RAG_LAB_HOME"])
     assert (
         tmp_path / "run" / "one.log"
@@ -89,7 +55,7 @@ def test_a_failing_notebook_is_kept_with_its_reason_and_the_others_go_on(tmp_pat
     assert done == {"bad": "No weights named x.", "good": ""}
     kept = nbformat.read(tmp_path / "bad.ipynb", as_version=4)
     assert any(output.get("ename") == "ModelError" for cell in kept.cells for output in cell.get("outputs", []))
-    assert (tmp_path / "good.txt.end").exists()
+    assert (tmp_path / "good.json.end").exists()
 
 
 def test_a_kernel_that_crashes_is_a_reason(tmp_path):
@@ -112,24 +78,7 @@ def test_an_unknown_parameter_or_one_that_is_no_scalar_is_refused_before_anythin
 def test_ending_early_ends_the_processes(tmp_path):
     running = execute([job(tmp_path, "quick"), job(tmp_path, "slow", WAIT_S=600)], n_jobs=2)
     assert next(running).job.name == "quick"
-    wait_for((tmp_path / "slow.txt").exists)
-    kernel = int((tmp_path / "slow.txt").read_text().splitlines()[-1])
+    wait_for((tmp_path / "slow.json").exists)
+    kernel = int((tmp_path / "slow.json").read_text().splitlines()[-1])
     running.close()
-    wait_for(lambda: not is_running(kernel))
-
-
-def test_a_killed_sweep_leaves_no_process_behind(tmp_path):
-    slow = job(tmp_path, "slow", WAIT_S=600)
-    script = (
-        "from pathlib import Path; from rag_lab.experiment.executors.job import Job; "
-        "from rag_lab.experiment.executors.local import execute; "
-        f"list(execute([Job('slow', Path({str(slow.notebook)!r}), Path({str(slow.output)!r}), "
-        f"{dict(slow.parameters)!r}, Path({str(slow.log)!r}))]))"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", script])
-    wait_for(lambda: (tmp_path / "slow.txt").exists() and (tmp_path / "slow.txt").read_text().count("\n") == 3)
-    kernel = int((tmp_path / "slow.txt").read_text().splitlines()[-1])
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-    wait_for(lambda: not is_running(kernel))
-    assert not is_running(kernel)
+    wait_for_end(kernel)

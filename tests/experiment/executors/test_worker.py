@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 from import_traps import set_traps
 from postgres import CAN_RUN, postgres_server
+from real_jobs import wait_for
 from small_plans import values, write_machines_sweep
 from typer.testing import CliRunner
 
@@ -22,14 +22,6 @@ from rag_lab.experiment.sweep_status import sweep_status
 from rag_lab.runs.run_folder import known_name
 
 pytestmark = pytest.mark.slow
-
-
-def wait_for(condition, seconds=120):
-    for _ in range(seconds * 20):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("waited in vain")
 
 
 class Sweep(threading.Thread):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -15,11 +16,11 @@ import nbformat
 import pytest
 import zmq
 from import_traps import set_traps
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell
 from other_user import as_nobody, needs_root
+from real_jobs import notebook_job, process_fields, wait_for, wait_for_end
 
 from rag_lab.experiment.executors import local
-from rag_lab.experiment.executors.job import Job
 from rag_lab.experiment.executors.local import execute, preload, prepared
 from rag_lab.experiment.kernels.forked_process import ForkServer, ForkServerGone
 
@@ -59,19 +60,9 @@ threading.Thread(target=threading.Event().wait, name="left", daemon=True).start(
 """
 
 
-def job(folder, name, body, **more):
-    book = new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-        cells=[new_code_cell('OUT: str = ""', metadata={"tags": ["parameters"]}), new_code_cell(body)],
-    )
-    nbformat.write(book, folder / f"{name}_book.ipynb")
-    given = {"OUT": str(folder / f"{name}.json")}
-    return Job(name, folder / f"{name}_book.ipynb", folder / f"{name}.ipynb", given, folder / f"{name}.log", **more)
-
-
 def test_nothing_leaks_from_one_notebook_to_the_next(tmp_path):
     names = ["first", "second", "third"]  # of which the last two find imported what the first has
-    jobs = [job(tmp_path, name, STATE + SPOIL + "\nopen(OUT, 'w').write(json.dumps(seen))") for name in names]
+    jobs = [notebook_job(tmp_path, name, STATE + SPOIL + "\nopen(OUT, 'w').write(json.dumps(seen))") for name in names]
     assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", "", ""]
     found = [json.loads((tmp_path / f"{name}.json").read_text()) for name in names]
     for seen in found:
@@ -86,7 +77,7 @@ def test_nothing_leaks_from_one_notebook_to_the_next(tmp_path):
 def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds(tmp_path):
     names = ["tokenizers", "rag_lab.testing.doubles", "tabnanny"]
     told = f"import sys, json; open(OUT, 'w').write(json.dumps([n in sys.modules for n in {names}]))"
-    jobs = [job(tmp_path, name, f"{told}\nimport {', '.join(names)}") for name in ("first", "second")]
+    jobs = [notebook_job(tmp_path, name, f"{told}\nimport {', '.join(names)}") for name in ("first", "second")]
     assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
     found = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second")]
     assert found == [[False, False, False], [True, True, False]]
@@ -99,7 +90,7 @@ def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
     )
     with prepared():
         preload(["tabnanny", "no_such_module"], 7)
-        assert [done.reason for done in execute([job(tmp_path, "one", told)], cwd=tmp_path)] == [""]
+        assert [done.reason for done in execute([notebook_job(tmp_path, "one", told)], cwd=tmp_path)] == [""]
     assert json.loads((tmp_path / "one.json").read_text()) == [True, True]
 
 
@@ -107,7 +98,7 @@ def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path)
     body = (
         "import os\nopen(OUT, 'w').write(os.environ['WHO'])\nos.write(1, b'out\\n'); os.write(2, os.environb[b'WHO'])"
     )
-    jobs = [job(tmp_path, name, body, environment={"WHO": name}) for name in ("one", "two")]
+    jobs = [notebook_job(tmp_path, name, body, environment={"WHO": name}) for name in ("one", "two")]
     assert [done.reason for done in execute(jobs, n_jobs=2, cwd=tmp_path)] == ["", ""]
     assert [(tmp_path / f"{name}.json").read_text() for name in ("one", "two")] == ["one", "two"]
 
@@ -118,7 +109,7 @@ def test_a_kernel_is_asked_through_files_of_this_user_and_no_port_that_another_m
         "import json; from ipykernel.kernelapp import IPKernelApp\nkernel = IPKernelApp.instance()\n"
         "open(OUT, 'w').write(json.dumps([kernel.transport, kernel.ip]))"
     )
-    assert [done.reason for done in execute([job(tmp_path, "one", body, cold=cold)], cwd=tmp_path)] == [""]
+    assert [done.reason for done in execute([notebook_job(tmp_path, "one", body, cold=cold)], cwd=tmp_path)] == [""]
     transport, place = json.loads((tmp_path / "one.json").read_text())
     assert transport == "ipc"
     assert not Path(place).parent.exists()  # it was the notebook's own, and has gone with it
@@ -158,7 +149,7 @@ def send_garbage(place):
 @needs_root
 def test_garbage_and_another_user_at_the_sockets_of_a_kernel_change_nothing(tmp_path):
     found = []
-    one = job(tmp_path, "one", WAITS)
+    one = notebook_job(tmp_path, "one", WAITS)
     book = nbformat.read(one.notebook, as_version=4)
     book.cells.append(new_code_cell("assert 'LEFT' not in globals()"))
     nbformat.write(book, one.notebook)
@@ -178,7 +169,7 @@ def test_garbage_and_another_user_at_the_sockets_of_a_kernel_change_nothing(tmp_
 
 def test_a_cold_job_runs_in_a_process_of_its_own(tmp_path):
     body = "import sys\nopen(OUT, 'w').write(str('rag_lab' in sys.modules))"
-    jobs = [job(tmp_path, "warm", body), job(tmp_path, "cold", body, cold=True)]
+    jobs = [notebook_job(tmp_path, "warm", body), notebook_job(tmp_path, "cold", body, cold=True)]
     assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
     assert [(tmp_path / f"{name}.json").read_text() for name in ("warm", "cold")] == ["True", "False"]
 
@@ -187,7 +178,7 @@ def test_nothing_is_imported_from_the_working_folder(tmp_path, monkeypatch):
     seen = "str(importlib.util.find_spec('only_here'))"
     body = f"import json, jsonschema, importlib.util\nopen(OUT, 'w').write({seen})"
     sprung = set_traps(tmp_path / "foreign", monkeypatch)
-    jobs = [job(tmp_path, "warm", body), job(tmp_path, "cold", body, cold=True)]
+    jobs = [notebook_job(tmp_path, "warm", body), notebook_job(tmp_path, "cold", body, cold=True)]
     assert [done.reason for done in execute(jobs, cwd=tmp_path / "foreign")] == ["", ""]
     assert not sprung.exists()
     assert [(tmp_path / f"{name}.json").read_text() for name in ("warm", "cold")] == ["None", "None"]
@@ -195,15 +186,15 @@ def test_nothing_is_imported_from_the_working_folder(tmp_path, monkeypatch):
 
 def test_a_cell_that_runs_too_long_is_ended_with_its_kernel(tmp_path):
     body = "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)"
-    [done] = execute([job(tmp_path, "slow", body, cell_minutes=0.05)], cwd=tmp_path)
+    [done] = execute([notebook_job(tmp_path, "slow", body, cell_minutes=0.05)], cwd=tmp_path)
     assert done.reason == "A cell ran for more than 0.05 minutes and was ended; --cell-minutes allows more."
-    ended(int((tmp_path / "slow.json").read_text()))
+    wait_for_end(int((tmp_path / "slow.json").read_text()))
 
 
 @pytest.mark.parametrize("kernel", ["None", "ForkedKernel(lambda: None)"])
 def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     body = "import os, signal\nopen(OUT, 'w').write(str(os.getpid()))\nos.kill(os.getpid(), signal.SIGSTOP)"
-    hung = job(tmp_path, "hung", body)
+    hung = notebook_job(tmp_path, "hung", body)
     script = (
         "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
         f"kernel = {kernel}\n"
@@ -215,11 +206,11 @@ def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert told.startswith("The kernel did not answer for 3 seconds and was ended")
-    ended(int((tmp_path / "hung.json").read_text()))
+    wait_for_end(int((tmp_path / "hung.json").read_text()))
 
 
 def test_a_kernel_that_dies_before_it_has_begun_is_a_reason(tmp_path):
-    one = job(tmp_path, "one", "1")
+    one = notebook_job(tmp_path, "one", "1")
     script = (
         "import os\n"
         "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
@@ -235,7 +226,7 @@ def test_a_kernel_that_dies_before_it_has_begun_is_a_reason(tmp_path):
 
 def test_another_fork_server_takes_the_place_of_one_that_is_gone(tmp_path, caplog):
     body = "import os\nopen(OUT, 'w').write(open(f'/proc/{os.getppid()}/cmdline').read())"
-    running = execute([job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path)
+    running = execute([notebook_job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path)
     assert next(running).reason == ""
     gone = fork_server_of(os.getpid())
     os.kill(gone, signal.SIGKILL)
@@ -248,7 +239,9 @@ def test_a_job_goes_on_where_its_fork_server_is_gone_and_one_without_any_has_a_p
     tmp_path, caplog, monkeypatch
 ):
     body = "import time\nopen(OUT, 'w').write('began')\ntime.sleep(2)\nopen(OUT, 'w').write('ended')"
-    running = execute([job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path, poll=kill_once(tmp_path))
+    running = execute(
+        [notebook_job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path, poll=kill_once(tmp_path)
+    )
     assert next(running).reason == ""
     assert (tmp_path / "one.json").read_text() == "ended"
     monkeypatch.setattr(ForkServer, "start", fail)
@@ -275,13 +268,13 @@ def test_the_process_of_a_notebook_that_is_stopped_is_ended_and_named(tmp_path, 
     monkeypatch.setattr(local, "STOPPED_S", 2.0)
     body = "import os, signal, time\nopen(OUT, 'w').write(str(os.getpid()))\n"
     body += "os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)"
-    [done] = execute([job(tmp_path, "stopped", body)], cwd=tmp_path)
+    [done] = execute([notebook_job(tmp_path, "stopped", body)], cwd=tmp_path)
     assert done.reason.startswith("The notebook's process was stopped for 2 seconds and was ended")
-    ended(int((tmp_path / "stopped.json").read_text()))
+    wait_for_end(int((tmp_path / "stopped.json").read_text()))
 
 
 def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):
-    one = job(tmp_path, "one", "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)")
+    one = notebook_job(tmp_path, "one", "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)")
     script = (
         "from pathlib import Path; from rag_lab.experiment.executors.job import Job; "
         "from rag_lab.experiment.executors.local import execute; "
@@ -295,33 +288,14 @@ def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):
     parent.kill()
     parent.wait()
     for pid in (fork_server, int(told.read_text())):
-        ended(pid)
+        wait_for_end(pid)
 
 
 def fork_server_of(parent):
     """The process that prepares those of a sweep."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and b"kernels.fork_server" in _read(entry / "cmdline"):
-            fields = _read(entry / "stat").decode().rpartition(")")[2].split()
-            if int(fields[1]) == parent:
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            is_one = b"kernels.fork_server" in (entry / "cmdline").read_bytes()
+            if is_one and int(process_fields(entry.name)[1]) == parent:
                 return int(entry.name)
     raise AssertionError("there is none")
-
-
-def _read(path):
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def ended(pid):
-    wait_for(lambda: (_read(Path(f"/proc/{pid}/stat")).decode().rpartition(")")[2].split() or "Z")[0] in "ZX")
-
-
-def wait_for(condition):
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("waited in vain")

@@ -109,15 +109,6 @@ def test_a_race_that_was_ended_goes_on_and_runs_nothing_twice(checked, tmp_path,
     assert to_try_again(checked, tmp_path / "run").keys() == {one.variant_id for one in checked.variants}
 
 
-def test_a_dry_run_shows_rounds_and_what_they_save(checked):
-    told = " ".join(describe(checked).split())
-    assert "4 variants (racing)" in told and "Rounds of the race:" in told
-    assert "1 12 12 4 2 20 8 4 proof 41 41 2" in told
-    assert "asked a question 162 times at most; all variants on all 61 questions would be 244 times" in told
-    assert "the winner of the race against the baseline, one comparison" in told
-    assert "41 of 61 questions are asked. Left out: 20 that choose among the variants" in told
-
-
 @pytest.mark.slow
 def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, without_reports):
     changes = {

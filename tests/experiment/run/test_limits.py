@@ -1,9 +1,8 @@
 """Limits: what the brake decides, and one sweep with real kernels that is stopped and goes on."""
 
 import pytest
-import yaml
 from loopback_chat import loopback_chat
-from small_dataset import write_dataset
+from small_plans import write_machines_sweep
 
 from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits
@@ -21,17 +20,9 @@ from rag_lab.runs.run_folder import RunFolder
 
 
 def write_experiment(folder, chat, **changes):
-    data = {
-        "name": "small",
-        "question": "Does it help?",
-        "dataset": str(write_dataset(folder)),
-        "base": {"models": {"generation": chat}, "answer": {"name": "llm"}},
-        "factors": {"rerank.final_k": [2, 1]},
-        "metrics": ["retrieval.mrr@10", "citations.precision"],
-    }
-    path = folder / "experiment.yaml"
-    path.write_text(yaml.safe_dump(data | changes, sort_keys=False))
-    return path
+    base = {"models": {"generation": chat}, "answer": {"name": "llm"}}
+    metrics = ["retrieval.mrr@10", "citations.precision"]
+    return write_machines_sweep(folder, base=base, factors={"rerank.final_k": [2, 1]}, metrics=metrics, **changes)
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import yaml
 from loopback_chat import loopback_chat
-from small_dataset import write_dataset
+from small_plans import write_machines_sweep
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
@@ -27,22 +26,9 @@ METRICS = ["retrieval.mrr@10", "citations.precision", "cost.tokens"]
 
 
 def write_experiment(folder, chat, **changes):
-    write_dataset(folder)
-    data = {
-        "name": "small",
-        "question": "Does it help?",
-        "dataset": str(folder / "small"),
-        "base": {
-            "models": {"generation": chat.spec(), "understanding": chat.spec(), "hyde": chat.spec()},
-            "answer": {"name": "llm"},
-        },
-        "factors": {"rerank.final_k": [2, 1]},
-        "metrics": METRICS,
-        "limits": {"answers": 2},
-    }
-    path = folder / "experiment.yaml"
-    path.write_text(yaml.safe_dump(data | changes, sort_keys=False))
-    return path
+    models = dict.fromkeys(("generation", "understanding", "hyde"), chat.spec())
+    data = {"base": {"models": models, "answer": {"name": "llm"}}, "factors": {"rerank.final_k": [2, 1]}}
+    return write_machines_sweep(folder, **data | {"metrics": METRICS, "limits": {"answers": 2}} | changes)
 
 
 def damaged_model(folder):
