@@ -10,7 +10,8 @@ import synthetic_run
 from run_folder_fixture import build_run, build_unlabelled
 from synthetic_run import GRID, HYDE, MAIN
 
-from rag_lab.runs.race_record import Cost, RaceRecord, RoundRecord, Standing, write_race
+from rag_lab.runs.race_record import RACE_FILE, Cost, RaceRecord, RoundRecord, Standing
+from rag_lab.runs.run_folder import write_json
 
 CLASSES = ("specific", "fuzzy")
 
@@ -80,7 +81,7 @@ def raced(path: Path) -> None:
     rounds = (RoundRecord("rounds/1", 20, standings, Cost(100, 2_000, 0.5, 1.0, 60.0)),)
     full = Cost(4_000, 80_000, 12.0, None, None)
     record = RaceRecord("p", MAIN, (20,), 3, 50, 1, full, rounds, winner="a", baseline="baseline", error=0.05)
-    write_race(run.path, record)
+    write_json(run.path / RACE_FILE, record)
 
 
 RUNS: dict[str, Callable[[Path], None]] = {

@@ -23,7 +23,7 @@ from rag_lab.records import (
     Trace,
 )
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.runs.score_file import write_frame
+from rag_lab.runs.score_file import write_scores
 from rag_lab.runs.trace_file import write_traces
 
 HOSTILE = '<script>alert("x")</script> & </details><img src=http://evil.example/x.png onerror=alert(1)>'
@@ -268,5 +268,5 @@ def build_unlabelled(path: Path, questions: int = 12, variants: int = 4) -> RunF
             ]
             write_traces(run.variant_dir(plan.variant_id) / "traces.jsonl", traces)
     scores = run.scores()
-    write_frame(path / "scores.parquet", scores[scores["metric"].isin(COSTS)])
+    write_scores(path / "scores.parquet", scores[scores["metric"].isin(COSTS)])
     return RunFolder.open(path)

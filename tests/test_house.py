@@ -163,9 +163,9 @@ MOST_LINES = {
     "corpus_profile": 410,  # 400
     "statistics": 3_570,  # 3_500
     "evaluation": 3_410,  # 3_300
-    "runs": 1_560,  # 1_200
+    "runs": 1_330,  # 1_200
     "comparison": 5_920,  # 4_400
-    "report": 3_595,  # 2_700
+    "report": 3_195,  # 2_700
     "experiment": 10_560,  # 7_600
     "notebook": 3_110,  # 2_600
     "testing": 1_325,  # 1_200

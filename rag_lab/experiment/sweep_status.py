@@ -17,7 +17,7 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.spending import spending_rows
 from rag_lab.memory.ledger import Ledger
 from rag_lab.rich_display import rich_display
-from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_sweep, read_live_variant
+from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live
 from rag_lab.runs.race_record import ROUNDS_FOLDER, read_race
 from rag_lab.runs.run_folder import DONE_FILE, LEDGER_FILE, MANIFEST_FILE, RECORD_FILE, RunFolder, read_json
 
@@ -191,7 +191,7 @@ def sweep_status(path: Path | str) -> SweepStatus:
     plans = (run.path / ROUNDS_FOLDER).glob("*/plan.json")
     folders = sorted((path.parent for path in plans), key=lambda path: (len(path.name), path.name))
     rounds = tuple(map(sweep_status, folders))
-    live = read_live_sweep(run.path)
+    live = read_live(run.path, LiveSweep)
     try:
         variants = _variants(run, live, now)
         state, said = _state(run, live, rounds, now)
@@ -257,7 +257,7 @@ def _variants(run: RunFolder, live: LiveSweep | None, now: float) -> tuple[Varia
     for v in (plan.variant_id for plan in run.variants):
         n, cost_usd = calls.get(v, (0, 0.0))
         if v in running:
-            one = _running(v, read_live_variant(run.variant_dir(v)), _ended_s(live), max(0.0, now - running[v]))
+            one = _running(v, read_live(run.variant_dir(v), LiveVariant), _ended_s(live), max(0.0, now - running[v]))
         else:
             one = _ended(run, v, ended.get(v))
         found.append(replace(one, calls=n, cost_usd=cost_usd))

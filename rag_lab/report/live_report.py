@@ -30,23 +30,23 @@ class LiveReport:
         self._folder = Path(folder)
         self.name = RunFolder.open(folder).name
         self._lock = Lock()
-        self._made = ("", "")
+        self._built = ("", "")  # a state and its page
 
     def state(self) -> str:
         """Return what changes where the page does: which variants have scores, and whether the run is finished."""
         run = RunFolder.open(self._folder)
         manifest = run.path / MANIFEST_FILE
         ended = str(manifest.stat().st_mtime_ns) if manifest.is_file() else ""
-        told = "\n".join([*(variant.variant_id for variant in run.variants), "", *run.scored(), "", ended])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        parts = "\n".join([*(variant.variant_id for variant in run.variants), "", *run.scored(), "", ended])
+        return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
     def page(self) -> str:
         """Return the page; where it cannot be made yet, one that says why and waits."""
         with self._lock:
             state = self.state()
-            if self._made[0] != state:
-                self._made = (state, self._page(state))
-            return self._made[1]
+            if self._built[0] != state:
+                self._built = (state, self._page(state))
+            return self._built[1]
 
     def question_page(self, name: str) -> str | None:
         """Return the page of one question, of a run whose report is too long for one file; None for any other name."""
@@ -62,31 +62,23 @@ class LiveReport:
             return report.read_text(encoding="utf-8")
         from rag_lab.comparison.read_comparison import read_comparison
         from rag_lab.report.page.report_page import to_html
+        from rag_lab.report.page.templates import asset, render, script_digest
 
+        script = asset("live.js")
         scored = f"{len(run.scored())} of {len(run.variants)} variants have scores"
         try:
             page = to_html(read_comparison(run.path))
         except RagLabError as error:
-            page = _waiting(run, scored, str(error) if run.scored() else "")
-        return page if is_finished else following(page, state, f"Running: {scored}.")
-
-
-def _waiting(run: RunFolder, scored: str, reason: str) -> str:
-    from rag_lab.report.page.templates import asset, render, script_digest
-
-    style, digest = asset("card.css") + asset("style.css"), script_digest(asset("live.js"))
-    return render("waiting.html", run=run, scored=scored, reason=reason, style=style, script_digest=digest)
-
-
-def following(page: str, state: str, told: str) -> str:
-    """Return a page with a notice, and a script that loads it anew where the server's state is no longer this one."""
-    from rag_lab.report.page.templates import asset, render, script_digest
-
-    script = asset("live.js")
-    allowed = page.replace(_POLICY, f"connect-src 'self'; {_POLICY}{script_digest(script)}' '", 1)
-    notice = render("live.html", told=told, state=state, script=script)
-    head, end, rest = allowed.rpartition("</body>")
-    return f"{head}{notice}{end}{rest}" if end else allowed
+            reason, style = str(error) if run.scored() else "", asset("card.css") + asset("style.css")
+            digest = script_digest(script)
+            page = render("waiting.html", run=run, scored=scored, reason=reason, style=style, script_digest=digest)
+        if is_finished:
+            return page
+        # A notice, and a script that loads the page anew where the server's state is no longer this one.
+        allowed = page.replace(_POLICY, f"connect-src 'self'; {_POLICY}{script_digest(script)}' '", 1)
+        notice = render("live.html", told=f"Running: {scored}.", state=state, script=script)
+        head, end, rest = allowed.rpartition("</body>")
+        return f"{head}{notice}{end}{rest}" if end else allowed
 
 
 LOOPBACK = "127.0.0.1"
@@ -101,7 +93,7 @@ _HEADERS = {
 
 
 class LiveServer(ThreadingHTTPServer):
-    """Serves `report` on loopback; `address` is where. Use `serve_forever` and `server_close`."""
+    """Serves `report` on loopback, at `address`, with its token. Use `serve_forever` and `server_close`."""
 
     daemon_threads = True
     request_queue_size = 2 * _MOST_STRANGERS
@@ -115,11 +107,7 @@ class LiveServer(ThreadingHTTPServer):
             super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
             raise ConfigError(f"Cannot listen on port {port}: {error.strerror}; choose another, or none.") from None
-
-    @property
-    def address(self) -> str:
-        """The page's address, with its token."""
-        return f"http://{LOOPBACK}:{self.server_port}/{self.token}/"
+        self.address = f"http://{LOOPBACK}:{self.server_port}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Take a connection; of too many that have not shown the token the oldest is ended."""
@@ -165,21 +153,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.FORBIDDEN, "The token in the address is not the one that `rag-lab open` printed.")
             return
         self.server.let_in(self.request)
+        report = self.server.report
         try:
-            self._answer(rest)
+            if rest in ([""], [REPORT]):
+                self._send(HTTPStatus.OK, report.page(), "text/html")
+            elif rest == ["state"]:
+                self._send(HTTPStatus.OK, report.state(), "text/plain")
+            elif len(rest) == 2 and rest[0] == QUESTIONS and (page := report.question_page(rest[1])) is not None:
+                self._send(HTTPStatus.OK, page, "text/html")
+            else:
+                self._refuse(HTTPStatus.NOT_FOUND, "Only the report itself is served here.")
         except (RagLabError, OSError) as error:  # the folder was moved away, say
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-
-    def _answer(self, names: list[str]) -> None:
-        report = self.server.report
-        if names in ([""], [REPORT]):
-            self._send(HTTPStatus.OK, report.page(), "text/html")
-        elif names == ["state"]:
-            self._send(HTTPStatus.OK, report.state(), "text/plain")
-        elif len(names) == 2 and names[0] == QUESTIONS and (page := report.question_page(names[1])) is not None:
-            self._send(HTTPStatus.OK, page, "text/html")
-        else:
-            self._refuse(HTTPStatus.NOT_FOUND, "Only the report itself is served here.")
 
     def do_HEAD(self) -> None:
         self.do_GET()

@@ -68,24 +68,8 @@ def named_tables(comparison: Comparison) -> dict[str, Sequence[Table]]:
     return {name: made for section in SECTIONS for name, made in section.tables(comparison).items()}
 
 
-def all_tables(comparison: Comparison) -> list[Table]:
-    """Return every table of the run that has rows, in the order of the sections."""
-    return [table for made in named_tables(comparison).values() for table in made if table.rows]
-
-
 def _is_scored(comparison: Comparison) -> bool:
     return comparison.main_metric is not None or not comparison.is_unlabelled
-
-
-def _is_labelled(comparison: Comparison) -> bool:
-    return not comparison.is_unlabelled
-
-
-def _changes(comparison: Comparison) -> Named:
-    return {
-        "changes": [evidence_tables.changes_table(comparison), evidence_tables.changed_most_table(comparison)],
-        "preferences": [evidence_tables.preferences_table(comparison)],
-    }
 
 
 def _effects(comparison: Comparison) -> list[str]:
@@ -93,41 +77,25 @@ def _effects(comparison: Comparison) -> list[str]:
     return [*([found.note] if found.note else []), *(found.sentences(metric) if metric else [])]
 
 
-def _effect_tables(comparison: Comparison) -> Named:
-    metric = comparison.main_metric
-    return {"effects": [] if metric is None else score_tables.effect_tables(comparison.effects, metric)}
-
-
-def _race(comparison: Comparison) -> list[str]:
-    return race_sentences(comparison.race, cost_of(comparison.run)) if comparison.race else []
-
-
 def _routing(comparison: Comparison) -> list[str]:
-    told = []
+    sentences = []
     for study in comparison.routing:
-        told += study_sentences(study)
+        sentences += study_sentences(study)
         if study.learned is not None:
-            told += [
-                *study.learned.sentences(),
-                f"`{study.file_name}` beside the report holds the pipeline of that rule.",
-            ]
-    return told
+            sentences += study.learned.sentences()
+            sentences.append(f"`{study.file_name}` beside the report holds the pipeline of that rule.")
+    return sentences
 
 
-def _routing_tables(comparison: Comparison) -> Named:
-    studies = comparison.routing
-    tables = [t for one in studies for t in (*study_tables.routing_tables(one), study_tables.rule_table(one))]
-    return {"routing": tables}
-
-
+EVERYWHERE: tuple[Place, ...] = get_args(Place)
 SECTIONS = (
     Section(
         "race",
         "{c.race.title}",
         "Verdict",
-        ("page", "paper", "markdown", "notebook"),
+        EVERYWHERE,
         lambda c: c.race is not None and bool(c.race.rounds),
-        sentences=_race,
+        sentences=lambda c: race_sentences(c.race, cost_of(c.run)) if c.race else [],
         tables=lambda c: {"race": study_tables.race_tables(c)},
         template="race.html",
     ),
@@ -135,7 +103,7 @@ SECTIONS = (
         "evidence",
         "Where evidence is lost",
         "Evidence",
-        applies=_is_labelled,
+        applies=lambda c: not c.is_unlabelled,
         sentences=evidence_sentences,
         tables=lambda c: {"evidence": evidence_tables.evidence_tables(c)},
         figures=page_figures.evidence_figures,
@@ -165,10 +133,10 @@ SECTIONS = (
         "effects",
         "What each module adds",
         "Scores",
-        ("page", "paper", "markdown", "notebook"),
+        EVERYWHERE,
         lambda c: _is_scored(c) and c.effects.is_grid,
         sentences=_effects,
-        tables=_effect_tables,
+        tables=lambda c: {"effects": score_tables.effect_tables(c.effects, c.main_metric) if c.main_metric else []},
         figures=page_figures.effect_figures,
         template="effects.html",
     ),
@@ -187,7 +155,7 @@ SECTIONS = (
         "Scores",
         applies=lambda c: bool(c.routing),
         sentences=_routing,
-        tables=_routing_tables,
+        tables=lambda c: {"routing": [t for one in c.routing for t in study_tables.routing_tables(one)]},
         template="routing.html",
     ),
     Section(
@@ -203,8 +171,11 @@ SECTIONS = (
         "changes",
         "What changed against the baseline",
         "Questions",
-        ("page", "paper", "markdown", "notebook"),
-        tables=_changes,
+        EVERYWHERE,
+        tables=lambda c: {
+            "changes": evidence_tables.change_tables(c),
+            "preferences": [evidence_tables.preferences_table(c)],
+        },
         template="changes.html",
     ),
     Section("questions", "Question by question", "Questions", ("page",), template="questions.html"),
@@ -212,7 +183,7 @@ SECTIONS = (
         "coverage",
         "Complete cases",
         "Method",
-        ("page", "paper", "markdown", "notebook"),
+        EVERYWHERE,
         note="Variants are compared only on questions that both have a score for. Where scores failed, the means stand "
         "there as they would be if all of these had been the worst, or the best, value of the metric; a dash where the "
         "metric has no such bound.",

@@ -15,9 +15,9 @@ from rag_lab.comparison.questions.passages import RunTexts
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.redaction import shown
 from rag_lab.report.page.report_page import differences_html, overview_html, scores_html
-from rag_lab.report.sections import all_tables
-from rag_lab.report.tables.score_tables import verdicts_table
-from rag_lab.report.text.compare_screen import WIDTH, screen
+from rag_lab.report.sections import named_tables
+from rag_lab.report.tables.score_tables import differences_of
+from rag_lab.report.text.compare_text import WIDTH, screen
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.statistics.pairwise import Pairs
 from rag_lab.statistics.randomization import Correction
@@ -57,17 +57,23 @@ class ShownComparison(Comparison):
 
     def to_latex(self) -> str:
         """Return all tables for LaTeX, with booktabs' rules."""
-        return "\n\n".join(table.to_latex() for table in all_tables(self)) + "\n"
+        tables = (table for some in named_tables(self).values() for table in some if table.rows)
+        return "\n\n".join(table.to_latex() for table in tables) + "\n"
 
     def __post_init__(self) -> None:
         """Let the tables of numbers show themselves as tables for readers, and traces with the texts of the run."""
+
+        def differences_text() -> str:  # of each difference what fits beside its verdict in full into these lines
+            table = differences_of(self).only("variant", "metric", "difference", "95% interval", "verdict")
+            return shown(f"{table.title}\n{text_table(table.header, table.rows, WIDTH)}")
+
         texts = RunTexts(self.run, self.traces)
-        shown = {
+        values = {
             "summary": shown_frame(self.summary, lambda: scores_html(self), lambda: screen(self)),
-            "differences": shown_frame(self.differences, lambda: differences_html(self), self._differences_text),
+            "differences": shown_frame(self.differences, lambda: differences_html(self), differences_text),
             "traces": {name: [replace(one, texts=texts) for one in some] for name, some in self.traces.items()},
         }
-        for name, value in shown.items():
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -83,10 +89,6 @@ class ShownComparison(Comparison):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self) if cycle else str(self))
-
-    def _differences_text(self) -> str:
-        table = verdicts_table(self)
-        return shown(f"{table.title}\n{text_table(table.header, table.rows, WIDTH)}")
 
 
 def compare(

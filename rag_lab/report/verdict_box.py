@@ -51,6 +51,10 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
     found, rows, said = recommendation(comparison), module_rows(comparison), topics(comparison)
     prefix = next((start for start in _FIRST if found.headline.startswith(start)), "")
     headline = found.headline.removeprefix(prefix)
+    prices, base, used = comparison.prices, comparison.run.baseline, found.variant_id
+    price = f"{prices[used].text} a question" if used is not None and used in prices else ""
+    if price and used != base and base in prices:
+        price += f"; with {comparison.called(base)} {prices[base].text}"
     following = [*filter(None, (found.first, found.margin_hint)), *found.labels]
     lines = {
         _FIRST.get(prefix, "Verdict"): [headline[:1].upper() + headline[1:]],
@@ -58,7 +62,7 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
         "Cannot tell": _named(comparison, [row for row in rows if row.word in ("cannot tell", "no difference")]),
         "Without scores": _named(comparison, [row for row in rows if row.effect is None]),
         "Answers": list(filter(None, [found.answers])),
-        "Price": _price(comparison, found.variant_id),
+        "Price": [f"{price}."] if price else [],
         "Do next": list(dict.fromkeys([*said.get("Next", []), *following])),
     }
     reasons = [line for line in found.reasons if line not in following]
@@ -73,15 +77,6 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
     chips = tuple((_CAVEATS[topic], tuple(sentences)) for topic, sentences in caveats.items())
     told = tuple((term, tuple(sentences)) for term, sentences in lines.items() if sentences)
     return VerdictBox(found, tuple(rows), told, chips, tuple(reasons), tuple(dict.fromkeys(details)))
-
-
-def _price(comparison: Comparison, variant: str | None) -> list[str]:
-    """Return what a question takes under the variant to use, and under the baseline."""
-    prices, base = comparison.prices, comparison.run.baseline
-    if variant is None or variant not in prices:
-        return []
-    other = f"; with {comparison.called(base)} {prices[base].text}" if variant != base and base in prices else ""
-    return [f"{prices[variant].text} a question{other}."]
 
 
 def _named(comparison: Comparison, rows: Sequence[Verdict]) -> list[str]:

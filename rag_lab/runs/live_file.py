@@ -5,17 +5,15 @@ They are written whole, without secrets, and are gone at a proper end: one that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.process import Process
-from rag_lab.runs.run_folder import write_json
 
-LIVE_FILE = "live.json"
+LIVE_FILE = "live.json"  # in the folder of a run, of its sweep; in that of a variant, of that variant
 
 Live = TypeVar("Live", bound="LiveVariant | LiveSweep")
 
@@ -67,37 +65,9 @@ class LiveSweep:
     ended: dict[str, LiveEnd] = field(default_factory=dict)
 
 
-_VARIANT = TypeAdapter(LiveVariant)
-_SWEEP = TypeAdapter(LiveSweep)
-
-
-def write_live(folder: Path, live: LiveVariant | LiveSweep) -> None:
-    """Replace what `folder`, of a variant or of a run, says of itself."""
-    write_json(folder / LIVE_FILE, live)
-
-
-def read_live_variant(folder: Path) -> LiveVariant | None:
-    """Return what a variant says of itself; None where it says nothing, or nothing that can be read."""
-    return _read(folder, _VARIANT)
-
-
-def live_variant(known: Mapping[str, Any]) -> LiveVariant:
-    """Return a variant's values, by name, as what it says of itself; a ValidationError where they are no such."""
-    return _VARIANT.validate_python(known)
-
-
-def read_live_sweep(folder: Path) -> LiveSweep | None:
-    """Return what a sweep says of itself; None where it says nothing, or nothing that can be read."""
-    return _read(folder, _SWEEP)
-
-
-def remove_live(folder: Path) -> None:
-    """Say nothing any more."""
-    (folder / LIVE_FILE).unlink(missing_ok=True)
-
-
-def _read(folder: Path, adapter: TypeAdapter[Live]) -> Live | None:
+def read_live(folder: Path, kind: type[Live]) -> Live | None:
+    """Return what a variant or a sweep says of itself; None where it says nothing, or nothing that can be read."""
     try:
-        return adapter.validate_json((folder / LIVE_FILE).read_bytes())
+        return TypeAdapter(kind).validate_json((folder / LIVE_FILE).read_bytes())
     except (OSError, ValidationError):
         return None  # it has not begun, has ended, or the disk is full

@@ -31,28 +31,23 @@ def margin_problems(margins: Mapping[str, float], infos: Mapping[str, MetricInfo
     for metric, margin in margins.items():
         if metric not in infos:
             problems.append(f"margin: {unknown_name('metric', metric, infos)}")
-        elif problem := _problem(margin, infos[metric]):
-            problems.append(f"margin: {metric} = {margin:g} {problem}")
+            continue
+        info = infos[metric]
+        low, high = (info.low, info.high) if info else (None, None)
+        width = None if low is None or high is None else high - low
+        allowed = "a number above 0" + ("" if width is None else f" and at most {width:g}")
+        problem = ""
+        if not math.isfinite(margin) or margin <= 0:
+            problem = "is no loss that could be borne"
+        elif width is not None and margin > width:
+            problem = f"is wider than the metric's range, {low:g} to {high:g}, so that nothing could fail it"
+        if problem:
+            problems.append(f"margin: {metric} = {margin:g} {problem}; give {allowed}.")
     return problems
 
 
-def _problem(margin: float, info: MetricInfo | None) -> str:
-    low, high = (info.low, info.high) if info else (None, None)
-    width = None if low is None or high is None else high - low
-    allowed = "a number above 0" + ("" if width is None else f" and at most {width:g}")
-    if not math.isfinite(margin) or margin <= 0:
-        return f"is no loss that could be borne; give {allowed}."
-    if width is not None and margin > width:
-        return f"is wider than the metric's range, {low:g} to {high:g}, so that nothing could fail it; give {allowed}."
-    return ""
-
-
 def parse_margins(given: Iterable[str]) -> dict[str, float]:
-    """Return the margins written as `METRIC=VALUE`.
-
-    Raises:
-        ConfigError: naming each that is not written so.
-    """
+    """Return the margins written as `METRIC=VALUE`; one error names each that is not written so."""
     margins, problems = {}, []
     for text in given:
         metric, _, value = text.rpartition("=")
@@ -68,11 +63,7 @@ def parse_margins(given: Iterable[str]) -> dict[str, float]:
 
 
 def with_margins(run: RunFolder, margins: Mapping[str, float]) -> RunFolder:
-    """Return the run with margins that somebody gave when it had been run; nothing is recorded.
-
-    Raises:
-        ConfigError: naming every one that cannot be.
-    """
+    """Return the run with margins that somebody gave when it had been run; nothing is recorded."""
     if problems := margin_problems(margins, {metric: run.metric(metric) for metric in run.metrics}):
         raise ConfigError(" ".join(problems))
     late = [metric for metric, margin in margins.items() if run.margins.get(metric) != margin]
@@ -80,54 +71,39 @@ def with_margins(run: RunFolder, margins: Mapping[str, float]) -> RunFolder:
     return replace(run, margins={**run.margins, **margins}, post_hoc_margins=known)
 
 
-def dated(run: RunFolder) -> RunFolder:
-    """Return the plan of a sweep that is to start in a folder, with what is post hoc in it marked.
+def dated(run: RunFolder, replaced: Path | None = None) -> RunFolder:
+    """Return the plan of a run that is to start, or to replace a finished one, with what is post hoc in it marked.
 
     That are margins that the folder has no record of, or another value, though a variant in it is whole; what else
     decides what is concluded and was changed then (the primary metric, the pairs of variants that were there, whether
     it is strict); and what was post hoc before.
     """
-    if not any(run.path.glob(f"variants/*/{DONE_FILE}")) and not any(run.path.glob(f"*/variants/*/{DONE_FILE}")):
+    if replaced is not None:
+        is_scored = (replaced / MANIFEST_FILE).is_file()
+    else:
+        is_scored = any(any(run.path.glob(f"{where}variants/*/{DONE_FILE}")) for where in ("", "*/"))
+    if not is_scored:
         return run
-    return _since(_recorded(run), run)
-
-
-def dated_after(run: RunFolder, path: Path) -> RunFolder:
-    """Return the plan of a run that is to replace the finished one in `path`, with what is post hoc in it marked."""
-    if not (path / MANIFEST_FILE).is_file():
-        return run
-    return _since(_recorded(replace(run, path=path)), run)
-
-
-def _since(before: RunFolder | None, run: RunFolder) -> RunFolder:
-    margins, post_hoc = ({}, ()) if before is None else (before.margins, before.post_hoc_margins)
-    is_measured = before is None or _primary(before) is not None
-    late = (
+    try:
+        before = RunFolder.open(replaced or run.path)
+    except RagLabError:  # what was declared cannot be known any more
+        return replace(run, post_hoc_margins=tuple(run.margins), changed_late=())
+    was, decides = _primary(before), _primary(run)
+    late = [
         metric
         for metric, margin in run.margins.items()
-        if metric in post_hoc or (is_measured and margins.get(metric) != margin)
-    )
-    changed = () if before is None else tuple(dict.fromkeys([*before.changed_late, *_changed(before, run)]))
-    return replace(run, post_hoc_margins=tuple(late), changed_late=changed)
-
-
-def _recorded(run: RunFolder) -> RunFolder | None:
-    try:
-        return RunFolder.open(run.path)
-    except RagLabError:  # what was declared cannot be known any more
-        return None
-
-
-def _changed(before: RunFolder, now: RunFolder) -> Iterable[str]:
-    was, decides = _primary(before), _primary(now)
+        if metric in before.post_hoc_margins or (was is not None and before.margins.get(metric) != margin)
+    ]
+    changed = list(before.changed_late)
     if was != decides:
-        yield "the primary metric" if was else NOTHING_MEASURED
-    known = {one.variant_id for one in before.variants} & {one.variant_id for one in now.variants}
-    declared = ({pair for pair in one.pairs if known.issuperset(pair)} for one in (before, now))
-    if len(set(map(frozenset, declared))) > 1:
-        yield "the pairs"
-    if before.strict != now.strict:
-        yield "strict"
+        changed.append("the primary metric" if was else NOTHING_MEASURED)
+    known = {one.variant_id for one in before.variants} & {one.variant_id for one in run.variants}
+    declared = ({pair for pair in one.pairs if known.issuperset(pair)} for one in (before, run))
+    if next(declared) != next(declared):
+        changed.append("the pairs")
+    if before.strict != run.strict:
+        changed.append("strict")
+    return replace(run, post_hoc_margins=tuple(late), changed_late=tuple(dict.fromkeys(changed)))
 
 
 def _primary(run: RunFolder) -> str | None:

@@ -1,14 +1,21 @@
-"""What a sweep leaves out, and why: questions that are not asked, combinations that are the same pipeline."""
+"""What a sweep leaves out: questions not asked, combinations that are the same pipeline, text that no model read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.wording import counted
 from rag_lab.data.sampling import stratified
-from rag_lab.records import Question
+from rag_lab.models.truncation import Truncation
+from rag_lab.records import Question, Trace
+
+if TYPE_CHECKING:
+    from rag_lab.corpus.index.vectors import TruncatedChildren
+
+MOST = 4  # combinations of one reason that are named
+SEARCHES = {"search_dense": "dense", "retrieve_hyde": "hyde"}  # stages that embed, with the hits of each
 
 
 def left_out(
@@ -47,9 +54,6 @@ def asked_sentence(n_asked: int, missing: Mapping[str, int]) -> str:
     return f"{n_asked:,} of {n_asked + sum(missing.values()):,} questions are asked. Left out: {told}."
 
 
-MOST = 4  # combinations of one reason that are named
-
-
 @dataclass(frozen=True, slots=True)
 class SamePipeline:
     """A combination that is not run: it is the same pipeline as the variant `run_as`, by construction where `why` says.
@@ -73,13 +77,49 @@ def same_pipeline_sentences(same: Iterable[SamePipeline]) -> list[str]:
     by_reason: dict[str, list[SamePipeline]] = {}
     for one in same:
         by_reason.setdefault(one.why or str(one), []).append(one)
-    return [str(found[0]) if len(found) == 1 else _together(found) for found in by_reason.values()]
+    sentences = []
+    for found in by_reason.values():
+        named = [f"{one.label} as {one.run_as}" for one in found[:MOST]]
+        named += [f"and {len(found) - MOST:,} more"] if len(found) > MOST else []
+        sentences.append(
+            str(found[0])
+            if len(found) == 1
+            else f"{len(found):,} combinations are the same pipelines as others by construction and are run once, "
+            f"since {found[0].why}: {'; '.join(named)}."
+        )
+    return sentences
 
 
-def _together(found: list[SamePipeline]) -> str:
-    named = [f"{one.label} as {one.run_as}" for one in found[:MOST]]
-    more = [f"and {len(found) - MOST:,} more"] if len(found) > MOST else []
-    return (
-        f"{len(found):,} combinations are the same pipelines as others by construction and are run once, since "
-        f"{found[0].why}: {'; '.join([*named, *more])}."
-    )
+@dataclass(frozen=True, slots=True)
+class TruncationRecord:
+    """The chunks of an index, and what of them stands behind the passages that readers were given.
+
+    model: the embedding model, as the configuration names it.
+    chunks: how long all of them are for it.
+    given: passages at the ranks that a reader gets, over all questions.
+    given_cut: of these, found by a chunk, or known by one, that was not embedded to its end.
+    asked: questions of which something was embedded to search by it.
+    asked_cut: of these, whose text was longer than the model reads.
+    asked_tokens: of the texts of those, that were not read.
+    """
+
+    model: str
+    chunks: Truncation
+    given: int
+    given_cut: int
+    asked: int
+    asked_cut: int
+    asked_tokens: int
+
+    @classmethod
+    def of(cls, model: str, found: TruncatedChildren, traces: Sequence[Trace], final_k: int) -> TruncationRecord:
+        """Return what to record of traces that rest on these chunks; a reader gets the first `final_k` ranks."""
+        given = [hit.chunk_id for trace in traces for hit in trace.ranked[:final_k]]
+        given_cut = sum(chunk_id in found.longer for chunk_id in given)
+        asked = []
+        for trace in traces:
+            if searched := [one for one in trace.stages if one.stage in SEARCHES]:
+                chunks = (sum(found.of_hits(trace.hits.get(SEARCHES[one.stage], ()))) for one in searched)
+                asked.append(sum(max(0, one.truncated_tokens - n) for one, n in zip(searched, chunks, strict=True)))
+        cut = [tokens for tokens in asked if tokens]
+        return cls(model, found.total, len(given), given_cut, len(asked), len(cut), sum(cut))

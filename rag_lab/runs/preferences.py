@@ -48,14 +48,18 @@ def read_preferences(run: Path) -> list[Preference]:
         lines = (run / PREFERENCES_FILE).read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
-    made: list[Preference] = []
-    for one in filter(None, map(_read, lines)):
+    choices: list[Preference] = []
+    for line in lines:
+        try:
+            one = TypeAdapter(Preference).validate_python(strict_json(line))
+        except ValueError:
+            continue
         if one.choice != "undo":
-            made.append(one)
-        elif undone := next((earlier for earlier in reversed(made) if earlier.about == one.about), None):
-            made.remove(undone)
-    last = {one.about: one for one in made}
-    return [one for one in made if one is last[one.about]]
+            choices.append(one)
+        elif undone := next((earlier for earlier in reversed(choices) if earlier.about == one.about), None):
+            choices.remove(undone)
+    last = {one.about: one for one in choices}
+    return [one for one in choices if one is last[one.about]]
 
 
 def add_preference(run: Path, preference: Preference) -> None:
@@ -68,10 +72,3 @@ def add_preference(run: Path, preference: Preference) -> None:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _read(line: bytes) -> Preference | None:
-    try:
-        return TypeAdapter(Preference).validate_python(strict_json(line))
-    except ValueError:
-        return None

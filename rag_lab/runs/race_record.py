@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from rag_lab.errors import DamagedFile
-from rag_lab.runs.run_folder import RunFolder, write_json
+from rag_lab.runs.run_folder import RunFolder, read_record
 from rag_lab.runs.run_manifest import total
 
 RACE_FILE = "race.json"
-ROUNDS_FOLDER = "rounds"  # each round is a run folder in it, named by its number
+ROUNDS_FOLDER = "rounds"  # each round is a run folder in it, named by its number, from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,9 @@ class Cost:
     seconds: float | None = 0.0  # that variants ran, one after the other
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            _sum(self.cost_usd, other.cost_usd),
-            _sum(self.call_minutes, other.call_minutes),
-            _sum(self.seconds, other.seconds),
-        )
+        values: zip[tuple[Any, Any]] = zip(astuple(self), astuple(other), strict=True)
+        sums: list[Any] = [None if one is None or more is None else one + more for one, more in values]
+        return Cost(*sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +127,6 @@ class RaceRecord:
         return sum((one.cost for one in self.rounds), Cost())
 
 
-def round_folder(run: Path, number: int) -> Path:
-    """Return the run folder of round `number`, from 1, within that of the whole."""
-    return run / ROUNDS_FOLDER / str(number)
-
-
 def cost_of(run: RunFolder) -> Cost:
     """Return what a run has taken, all its starts together, as its manifest says; nothing without one."""
     manifest = run.manifest()
@@ -147,22 +136,5 @@ def cost_of(run: RunFolder) -> Cost:
 
 
 def read_race(run: Path) -> RaceRecord | None:
-    """Return the race of a run folder, or None where it was none.
-
-    Raises:
-        DamagedFile: if its record is none.
-    """
-    path = run / RACE_FILE
-    try:
-        return TypeAdapter(RaceRecord).validate_json(path.read_bytes()) if path.is_file() else None
-    except ValidationError:
-        raise DamagedFile(path, "it holds no race") from None
-
-
-def write_race(run: Path, race: RaceRecord) -> None:
-    """Write the record."""
-    write_json(run / RACE_FILE, race)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+    """Return the race of a run folder, or None where it was none."""
+    return read_record(run / RACE_FILE, RaceRecord, "it holds no race")

@@ -9,14 +9,14 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
@@ -24,7 +24,7 @@ from rag_lab.evaluation.metric import MetricInfo, info_to_json
 from rag_lab.evaluation.registry import find_info
 from rag_lab.records import MOST_ID_CHARS, Trace
 from rag_lab.redaction import hide_known_json, visible_json
-from rag_lab.runs.omissions import SamePipeline
+from rag_lab.runs.omissions import SamePipeline, TruncationRecord
 from rag_lab.runs.trace_file import Questions, read_traces
 
 if TYPE_CHECKING:
@@ -98,11 +98,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
-        """Read the plan in `path`.
-
-        Raises:
-            RagLabError: if `path` is no run folder, or a link in it leads out of it.
-        """
+        """Read the plan in `path`; a RagLabError where that is no run folder, or a link in it leads out of it."""
         path = Path(path)
         refuse_links_out(path)
         try:
@@ -158,12 +154,8 @@ class RunFolder:
     def traces(self, variant_id: str, known: Questions | None = None) -> list[Trace]:
         """Return the variant's traces in the order of the questions; none where it failed or has not run.
 
-        Args:
-            variant_id: the variant.
-            known: questions of other variants, which are held once; see `read_traces`.
-
-        Raises:
-            DamagedFile: if a line is no trace, or traces of the questions planned are missing.
+        `known` are questions of other variants, which are kept once; see `read_traces`. A DamagedFile where a line is
+        no trace, or where traces of the questions planned are missing.
         """
         if not self.has_traces(variant_id):
             return []
@@ -174,11 +166,7 @@ class RunFolder:
         return traces
 
     def passages(self) -> dict[str, str]:
-        """Return the texts of ranked passages that nobody read, of all variants, by the id of what was retrieved.
-
-        Raises:
-            DamagedFile: if a variant's are none.
-        """
+        """Return the texts of ranked passages that nobody read, of all variants, by the id of what was retrieved."""
         paths = (self.variant_dir(variant.variant_id) / PASSAGES_FILE for variant in self.variants)
         return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
 
@@ -186,24 +174,21 @@ class RunFolder:
         """Return which evidence of which questions no passage of a variant's index holds, by its place from 0.
 
         None where the variant did not record it.
-
-        Raises:
-            DamagedFile: if its record is none.
         """
-        return self.recorded(variant_id, "not_indexed", _places, "what it says is not indexed names no evidence")
+        read = TypeAdapter(dict[str, list[int]]).validate_python
+        return self.recorded(variant_id, "not_indexed", read, "what it says is not indexed names no evidence")
+
+    def truncation(self, variant_id: str) -> TruncationRecord | None:
+        """Return what a variant recorded; None where no search asked an embedding model, or its window is not known."""
+        read = TypeAdapter(TruncationRecord).validate_python
+        return self.recorded(variant_id, "unread", read, "what it says was not read names no chunks")
 
     def recorded(self, variant_id: str, key: str, read: Callable[[Any], Recorded], damage: str) -> Recorded | None:
-        """Return what a variant's record says under `key`, as `read` makes it; None where it recorded nothing of it.
-
-        Raises:
-            DamagedFile: for `damage`, if `read` cannot make anything of it.
-        """
+        """Return what a variant's record says under `key`, as `read` makes it; None where it recorded nothing of it."""
         path = self.variant_dir(variant_id) / RECORD_FILE
         found = read_json(path).get(key) if path.is_file() else None
-        if found is None:
-            return None
         try:
-            return read(found)
+            return None if found is None else read(found)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise DamagedFile(path, damage) from None
 
@@ -215,29 +200,23 @@ class RunFolder:
     def scores(self) -> pd.DataFrame:
         """Return the scores of all variants, one row a (variant, question, metric, repeat).
 
-        While a sweep runs, and after it was stopped, they are those of the variants that are whole.
-
-        Raises:
-            RagLabError: if no variant has been scored yet, or a file is damaged.
+        While a sweep runs, and after it was stopped, they are those of the variants that are whole. A RagLabError where
+        no variant has been scored yet.
         """
-        from rag_lab.runs.score_file import merged_scores
+        from rag_lab.runs.score_file import read_scores
 
         path = self.path / SCORES_FILE
         parts = [self.variant_dir(variant_id) / SCORES_FILE for variant_id in self.scored()]
         if not path.is_file() and not parts:
             raise RagLabError(f"{self.path} has no {SCORES_FILE} yet; run the sweep again and it goes on from there.")
-        scores = merged_scores([path] if path.is_file() else parts)
+        scores = read_scores(*([path] if path.is_file() else parts))
         ids = [variant.variant_id for variant in self.variants]
         if strangers := sorted(set(scores["variant_id"]) - set(ids)):
             raise DamagedFile(path, f"it holds scores of {strangers[0]}, which is none of the variants planned")
         return scores
 
     def manifest(self) -> dict[str, Any]:
-        """Return the manifest, or nothing while variants are still to run.
-
-        Raises:
-            DamagedFile: if it is none.
-        """
+        """Return the manifest, or nothing while variants are still to run."""
         path = next((path for name in (MANIFEST_FILE, DRAFT_FILE) if (path := self.path / name).is_file()), None)
         manifest = read_json(path) if path else {}
         variants = manifest.get("variants", {})
@@ -269,11 +248,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read what `write_json` wrote.
-
-    Raises:
-        DamagedFile: if it is not that.
-    """
+    """Read the object that `write_json` wrote, or raise a DamagedFile."""
     try:
         value = strict_json(path.read_bytes())
     except ValueError:
@@ -283,16 +258,20 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
+def read_record(path: Path, kind: type[Recorded], damage: str) -> Recorded | None:
+    """Return the dataclass that `write_json` wrote; None without a file, and a DamagedFile where it holds none."""
+    try:
+        return TypeAdapter(kind).validate_json(path.read_bytes()) if path.is_file() else None
+    except ValidationError:
+        raise DamagedFile(path, damage) from None
+
+
 @lru_cache(maxsize=1024)
 def _config(path: Path, written: bytes) -> PipelineConfig:
     """Read a configuration; a report asks for each several times, and YAML takes long to read."""
     from rag_lab.config import PipelineConfig
 
     return PipelineConfig.load(path)
-
-
-def _places(found: Mapping[str, Any]) -> dict[str, list[int]]:
-    return {str(name): [int(place) for place in places] for name, places in found.items()}
 
 
 _MOST = 1e30  # that a number is on either side of zero: a run writes no larger one, and sums of these are numbers
@@ -305,21 +284,15 @@ def strict_json(text: str | bytes) -> Any:
         ValueError: if it is none, is nested too deep, or holds a number that is infinite, none, or far too large.
     """
     try:
-        return json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
+        return json.loads(text, parse_constant=_number, parse_float=_number, parse_int=partial(_number, kind=int))
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
 
-def _number(text: str) -> float:
-    number = float(text)
-    if not -_MOST < number < _MOST:  # a NaN is not, either
+def _number(text: str, kind: type[float] = float) -> float:
+    if not -_MOST < float(text) < _MOST:  # a NaN is not, either
         raise ValueError(f"{text:.20} is no number that can be")
-    return number
-
-
-def _whole(text: str) -> int:
-    _number(text)
-    return int(text)
+    return kind(text)
 
 
 def refuse_links_out(folder: Path) -> None:
@@ -327,19 +300,19 @@ def refuse_links_out(folder: Path) -> None:
 
     A run folder may itself be reached by a link, and links within it may lead to each other. One that is not there
     holds none.
-
-    Raises:
-        RagLabError: if nothing may be read there, or written.
     """
     inside = folder.resolve()
     for entry in _entries(folder):
         path = Path(entry.path)
-        if entry.is_symlink() and not _is_inside(path, inside):
+        if entry.is_symlink():
+            with suppress(OSError, RuntimeError):  # links that lead to each other
+                if path.resolve().is_relative_to(inside):
+                    continue
             raise RagLabError(
                 f"{path} is a link that leads out of the run, so nothing is read or written there; replace it by what "
                 "it leads to, or remove it."
             )
-        if not (entry.is_symlink() or entry.is_file() or entry.is_dir()):
+        if not (entry.is_file() or entry.is_dir()):
             raise RagLabError(f"{path} is neither a file nor a folder, as no run has one; remove it.")
 
 
@@ -349,13 +322,6 @@ def _entries(folder: Path | str) -> Iterator[os.DirEntry[str]]:
             yield entry
             if entry.is_dir(follow_symlinks=False):
                 yield from _entries(entry.path)
-
-
-def _is_inside(link: Path, folder: Path) -> bool:
-    try:
-        return link.resolve().is_relative_to(folder)
-    except (OSError, RuntimeError):  # links that lead to each other
-        return False
 
 
 NAME_FILE = ".name"

@@ -34,7 +34,7 @@ def total(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add `more` to `sums`."""
+    """Add `more` to `sums`; what is not known makes a sum that is not known."""
     for measure, value in more.items():
         sums[measure] = None if value is None or sums[measure] is None else sums[measure] + value
 
@@ -42,7 +42,7 @@ def add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
 def minutes_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """Say how many minutes of calls were estimated and spent."""
     sums = total(rows)
-    both = (sums[f"minutes_{when}"] for when in ("estimated", "spent"))
+    both = (sums["minutes_estimated"], sums["minutes_spent"])
     estimated, actual = ("?" if minutes is None else f"{minutes:,.1f}" for minutes in both)
     return f"minutes of calls, one after the other: {estimated} estimated, {actual} spent"
 

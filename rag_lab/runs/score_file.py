@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,50 +30,33 @@ COLUMNS = {
 }
 
 
-def to_frame(variant_id: str, scores: Iterable[Score]) -> pd.DataFrame:
-    """Return one row a score, in order, with the columns of `COLUMNS`."""
-    return _frame({"variant_id": variant_id} | _row(score) for score in scores)
+def to_frame(by_variant: Mapping[str, Iterable[Score]]) -> pd.DataFrame:
+    """Return one row a score of each variant, in order, with the columns of `COLUMNS`."""
+    import pandas as pd
+
+    rows = []
+    for variant_id, scores in by_variant.items():
+        for score in scores:
+            row = {name: getattr(score, name) for name in COLUMNS if name != "variant_id"}
+            rows.append(row | {"variant_id": variant_id, "reason": hide_known(score.reason) if score.reason else ""})
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
-def write_scores(path: Path, by_variant: Mapping[str, Sequence[Score]]) -> None:
-    """Write the scores of all variants, whole or not at all."""
-    rows = ({"variant_id": name} | _row(score) for name, scores in by_variant.items() for score in scores)
-    write_frame(path, _frame(rows))
-
-
-def write_frame(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table with the columns of `COLUMNS` to a Parquet file, replacing it at the end."""
+def write_scores(path: Path, scores: Mapping[str, Iterable[Score]] | pd.DataFrame) -> None:
+    """Write scores by variant, or a table with the columns of `COLUMNS`, whole or not at all."""
+    frame = to_frame(scores) if isinstance(scores, Mapping) else scores
     with whole_file(path) as partial:
         frame.to_parquet(partial, engine="pyarrow", index=False)
 
 
-def read_scores(path: Path) -> pd.DataFrame:
-    """Read what `write_scores` wrote, in order.
-
-    Raises:
-        DamagedFile: if it is not that.
-    """
+def read_scores(*paths: Path) -> pd.DataFrame:
+    """Read what `write_scores` wrote, in order, one file at least, one after the other."""
     import pandas as pd
 
-    try:
-        return pd.read_parquet(path, engine="pyarrow").astype(COLUMNS)
-    except (OSError, ValueError, KeyError, TypeError):  # pyarrow's own errors are the first two
-        raise DamagedFile(path, "it holds no scores") from None
-
-
-def merged_scores(paths: Sequence[Path]) -> pd.DataFrame:
-    """Return the scores of several files, one at least, one after the other; see `read_scores`."""
-    import pandas as pd
-
-    return pd.concat([read_scores(path) for path in paths], ignore_index=True)
-
-
-def _row(score: Score) -> dict[str, object]:
-    row = {name: getattr(score, name) for name in COLUMNS if name != "variant_id"}
-    return row | {"reason": hide_known(score.reason)} if score.reason else row
-
-
-def _frame(rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(list(rows), columns=list(COLUMNS)).astype(COLUMNS)
+    frames = []
+    for path in paths:
+        try:
+            frames.append(pd.read_parquet(path, engine="pyarrow").astype(COLUMNS))
+        except (OSError, ValueError, KeyError, TypeError):  # pyarrow's own errors are the first two
+            raise DamagedFile(path, "it holds no scores") from None
+    return pd.concat(frames, ignore_index=True)

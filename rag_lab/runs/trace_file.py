@@ -10,7 +10,7 @@ A line has the fields of `Trace`, without those that hold what they hold before 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,36 +42,31 @@ class TraceWriter:
 
     def line(self, trace: Trace) -> str:
         """Return the trace as a line of JSON, without its end."""
-        apart = {"texts", "hits", *_LISTS}
-        data = _TRACE.dump_python(trace, mode="json", exclude=apart, exclude_defaults=True)
-        data |= _hits_of(trace)
-        before = len(self._numbers)
-        for owner, name in _texts_in(data):
-            owner[name] = self._numbered(owner[name])
-        if trace.prompt:
-            data["prompt"] = self._pieces(trace.prompt, [passage.text for passage in trace.passages])
-        if new := list(self._numbers)[before:]:
+        separate = {"texts", "hits", *_LISTS}
+        data = _TRACE.dump_python(trace, mode="json", exclude=separate, exclude_defaults=True)
+        data |= _written_hits(trace)
+        n_before = len(self._numbers)
+        for holder, name in _texts_in(data):
+            text = holder[name]
+            if len(text) >= _LONG_CHARS:
+                holder[name] = {"text": self._numbers.setdefault(text, len(self._numbers))}
+        # The prompt is split at the first place of each text that has a number, as it follows the one before.
+        pieces: list[Any] = []
+        rest = trace.prompt or ""
+        for passage in trace.passages if rest else ():
+            before, found, after = rest.partition(passage.text) if passage.text in self._numbers else (rest, "", "")
+            if found:
+                pieces += [before, {"text": self._numbers[passage.text]}]
+                rest = after
+        if pieces:
+            data["prompt"] = [*pieces, rest]
+        if new := list(self._numbers)[n_before:]:
             data["texts"] = new
         return to_json(data).decode()
 
-    def _numbered(self, text: str) -> str | dict[str, int]:
-        if len(text) < _LONG_CHARS:
-            return text
-        return {"text": self._numbers.setdefault(text, len(self._numbers))}
-
-    def _pieces(self, prompt: str, texts: Sequence[str]) -> str | list[Any]:
-        """Return the prompt, cut at the first place of each text that has a number, as it follows the one before."""
-        pieces: list[Any] = []
-        for text in texts:
-            before, found, after = prompt.partition(text) if text in self._numbers else (prompt, "", "")
-            if found:
-                pieces += [before, {"text": self._numbers[text]}]
-                prompt = after
-        return [*pieces, prompt] if pieces else prompt
-
 
 class TraceReader:
-    """Reads the lines of one file, in their order. `known` questions are held once, and new ones added."""
+    """Reads the lines of one file, in their order. `known` questions are kept once, and new ones added."""
 
     def __init__(self, known: Questions | None = None) -> None:
         self._texts: list[str] = []
@@ -85,21 +80,18 @@ class TraceReader:
         """
         data: dict[str, Any] = from_json(line)
         self._texts += data.pop("texts", ())
-        for owner, name in _texts_in(data):
-            owner[name] = self._text(owner[name])
+        for holder, name in _texts_in(data):
+            holder[name] = self._text(holder[name])
         if isinstance(data.get("prompt"), list):
             data["prompt"] = "".join(map(self._text, data["prompt"]))
         if "found" in data:
-            data |= _lists_of(data)
-        data["question"] = self._question(data["question"])
+            data |= _read_hits(data)
+        asked = to_json(data["question"])
+        if asked not in self._known:
+            self._known[asked] = _QUESTION.validate_python(data["question"])
+        data["question"] = self._known[asked]
         earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
         return _TRACE.validate_python({"hits": earlier, **data})
-
-    def _question(self, written: dict[str, Any]) -> Question:
-        key = to_json(written)
-        if key not in self._known:
-            self._known[key] = _QUESTION.validate_python(written)
-        return self._known[key]
 
     def _text(self, written: str | Mapping[str, int]) -> str:
         return written if isinstance(written, str) else self._texts[written["text"]]
@@ -115,7 +107,7 @@ def _texts_in(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
         yield from ((passage, name) for name in ("text", "parent_text") if passage.get(name))
 
 
-def _hits_of(trace: Trace) -> dict[str, Any]:
+def _written_hits(trace: Trace) -> dict[str, Any]:
     """Return the lists of hits of a trace as they are written; nothing for lists that are empty."""
     places: dict[tuple[Any, ...], int] = {}
     found: list[dict[str, Any]] = []
@@ -129,9 +121,12 @@ def _hits_of(trace: Trace) -> dict[str, Any]:
             found.append({**where, "start": hit.start, "end": hit.end, "scores": hit.scores})
         return places[key]
 
+    # In the order in which they came about.
+    named = {f"{_SEARCH}{search}": hits for search, hits in trace.hits.items()}
+    named |= {name: hits for name in _LISTS if (hits := getattr(trace, name))}
     written: Lists = {}
     lists: dict[str, Any] = {}
-    for name, hits in _named_lists(trace):
+    for name, hits in named.items():
         longer = next((other for other, long in written.items() if hits and long[: len(hits)] == hits), None)
         lists[name] = {"first": len(hits), "of": longer} if longer else [[place(hit), hit.score] for hit in hits]
         written[name] = hits
@@ -140,31 +135,25 @@ def _hits_of(trace: Trace) -> dict[str, Any]:
     return {"found": found, "hits": searches, **others} if lists else {}
 
 
-def _named_lists(trace: Trace) -> Iterable[tuple[str, tuple[Hit, ...]]]:
-    """Return each list of hits with its name, in the order in which they came about."""
-    yield from ((f"{_SEARCH}{search}", hits) for search, hits in trace.hits.items())
-    yield from ((name, hits) for name in _LISTS if (hits := getattr(trace, name)))
-
-
-def _lists_of(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the lists of hits of what `_hits_of` wrote; lists that begin alike share their hits."""
+def _read_hits(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the lists of hits of what `_written_hits` wrote; lists that begin alike share their hits."""
     found = _HITS.validate_python([{"page": None, "score": 0.0, **one} for one in data.pop("found")])
-    made: Lists = {}
-
-    def read(name: str, written: Any) -> tuple[Hit, ...]:
+    named = {f"{_SEARCH}{search}": one for search, one in data["hits"].items()}
+    named |= {name: data[name] for name in _LISTS if name in data}
+    lists: Lists = {}
+    for name, written in named.items():
         if isinstance(written, dict):
-            made[name] = made[written["of"]][: written["first"]]
-        else:
-            made[name] = tuple(_scored(found[place], float(score)) for place, score in written)
-        return made[name]
-
-    searches = {search: read(f"{_SEARCH}{search}", one) for search, one in data["hits"].items()}
-    return {"hits": searches, **{name: read(name, data[name]) for name in _LISTS if name in data}}
-
-
-def _scored(hit: Hit, score: float) -> Hit:
-    """Return the hit with the score of a list; written out, as a run has hundreds of thousands."""
-    return Hit(hit.parent_id, hit.chunk_id, hit.source, hit.page, hit.start, hit.end, score, hit.scores)
+            lists[name] = lists[written["of"]][: written["first"]]
+            continue
+        ranked = []
+        for place, score in written:
+            one = found[place]  # copied field by field, as a run has hundreds of thousands
+            ranked.append(
+                Hit(one.parent_id, one.chunk_id, one.source, one.page, one.start, one.end, float(score), one.scores)
+            )
+        lists[name] = tuple(ranked)
+    searches = {search: lists.pop(f"{_SEARCH}{search}") for search in data["hits"]}
+    return {"hits": searches, **lists}
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
@@ -178,14 +167,9 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
 
 
 def read_traces(path: Path, known: Questions | None = None) -> list[Trace]:
-    """Read the traces that `write_traces` wrote, in order; questions that another file has, too, are held once.
+    """Read the traces that `write_traces` wrote, in order; a DamagedFile names the first line that is no trace.
 
-    Args:
-        path: of the file.
-        known: the questions of files that were read before; those of this one are added.
-
-    Raises:
-        DamagedFile: naming the first line that is no trace.
+    `known` are the questions of files that were read before, which are kept once; those of this one are added.
     """
     reader = TraceReader(known)
     traces: list[Trace] = []

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,19 +17,17 @@ METRIC = "retrieval.ndcg@5"
 
 def frame(values):
     """Scores by variant; NaN is a failure."""
-    parts = [
-        to_frame(
-            name,
-            [
+    return to_frame(
+        {
+            name: [
                 Score(f"q{i}", METRIC, None, "failed", "no reply")
                 if math.isnan(x)
                 else Score(f"q{i}", METRIC, float(x))
                 for i, x in enumerate(row)
-            ],
-        )
-        for name, row in values.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
+            ]
+            for name, row in values.items()
+        }
+    )
 
 
 def labels(*names):

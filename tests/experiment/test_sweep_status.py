@@ -12,7 +12,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.sweep_status import Left, stage_left_s, sweep_left, sweep_status, variant_left
 from rag_lab.memory.ledger import Caller, Ledger, Made
 from rag_lab.notebook.display import status
-from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, write_live
+from rag_lab.runs.live_file import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant
 from rag_lab.runs.run_folder import DONE_FILE, MANIFEST_FILE, RunFolder, VariantPlan, write_json
 
 ME = Process.this()
@@ -35,10 +35,12 @@ def at_work(run, process, seen=0.0):
     """`a` has ended, `b` failed, `c` is at work, `d` waits."""
     now = time.time()
     ended = {"a": LiveEnd("ok", "", 30.0), "b": LiveEnd("failed", "The key\x1b[2J is missing.", 1.0)}
-    write_live(run.path, LiveSweep(process, now - 60, now - seen, 1, "variants", {"c": now - 10}, ended))
+    write_json(run.path / LIVE_FILE, LiveSweep(process, now - 60, now - seen, 1, "variants", {"c": now - 10}, ended))
     (run.variant_dir("a") / DONE_FILE).write_text('{"seconds": 30.0}')
     write_json(run.variant_dir("a") / "record.json", {"results": {"remembered": 7, "computed": 5}})
-    write_live(run.variant_dir("c"), LiveVariant("generate", now - 5, 1, 2, 0, 3, 4, 1, 0, "generate: refused"))
+    write_json(
+        run.variant_dir("c") / LIVE_FILE, LiveVariant("generate", now - 5, 1, 2, 0, 3, 4, 1, 0, "generate: refused")
+    )
     ledger = Ledger(run.path / "ledger.sqlite")
     ledger.start(None, None, None)
     permit = ledger.ask(Caller("c", "generate", "m"), [0.5])
@@ -102,7 +104,7 @@ def test_a_race_is_at_its_last_round(run):
         part = RunFolder(run.path / "rounds" / number, "mine", "q", "d", "a", (), 1, run.variants)
         part.write_plan()
         if process:
-            write_live(part.path, LiveSweep(process, 1.0, 2.0, 1, "variants"))
+            write_json(part.path / LIVE_FILE, LiveSweep(process, 1.0, 2.0, 1, "variants"))
         else:
             write_json(part.path / MANIFEST_FILE, {"variants": {}})
     found = sweep_status(run.path)

@@ -11,7 +11,7 @@ from rag_lab.experiment.run.variant_work import VariantProgress
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.notebook.views.scores_view import summary_table
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
-from rag_lab.runs.live_file import read_live_variant
+from rag_lab.runs.live_file import LiveVariant, read_live
 from rag_lab.stages.stage import Outcome
 from rag_lab.testing import openai_server
 
@@ -161,17 +161,17 @@ def test_a_mean_is_over_what_was_scored_and_says_what_was_not():
 def test_a_sweep_reads_the_stage_from_a_file_that_is_gone_at_the_end(tmp_path):
     with VariantProgress(tmp_path) as progress:
         progress.enter("index")
-        assert read_live_variant(tmp_path).stage == "index"
+        assert read_live(tmp_path, LiveVariant).stage == "index"
         progress.saw("generate", [Outcome(), Outcome(status="failed", reason="no key")], "computed")
         progress.saw("generate", [Outcome(status="fallback", reason="unreadable")], "remembered")
         progress("generate", 3, 8)
-        live = read_live_variant(tmp_path)
+        live = read_live(tmp_path, LiveVariant)
         assert (live.stage, live.done, live.total, live.known) == ("generate", 3, 8, 3)
         assert (live.remembered, live.computed, live.failed, live.fell_back) == (1, 2, 1, 1)
         assert live.reason == "generate: unreadable"
         for n in range(4, 9):
             progress("generate", n, 8)
-        assert read_live_variant(tmp_path).done == 3  # a few times a second at most
+        assert read_live(tmp_path, LiveVariant).done == 3  # a few times a second at most
     assert not list(tmp_path.iterdir())
     assert progress.results() == {"remembered": 1, "computed": 2}
 

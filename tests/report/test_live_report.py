@@ -20,7 +20,7 @@ from rag_lab.report.live_report import QUESTIONS, REPORT, LiveReport, LiveServer
 from rag_lab.report.page.question_pages import FOLDER
 from rag_lab.report.page.report_page import HTML_FILE, write_report
 from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder
-from rag_lab.runs.score_file import read_scores, write_frame
+from rag_lab.runs.score_file import read_scores, write_scores
 
 
 def unfinished(path: Path, scored=()) -> RunFolder:
@@ -28,7 +28,7 @@ def unfinished(path: Path, scored=()) -> RunFolder:
     run = write_run(path, GRID, {MAIN: factorial()})
     scores = read_scores(path / SCORES_FILE)
     for name in GRID:
-        write_frame(run.variant_dir(name) / SCORES_FILE, scores[scores["variant_id"] == name])
+        write_scores(run.variant_dir(name) / SCORES_FILE, scores[scores["variant_id"] == name])
     (path / SCORES_FILE).unlink()
     (path / MANIFEST_FILE).unlink()
     for name in scored:

@@ -18,7 +18,7 @@ from rag_lab.comparison.tables.hyde_study import study_conclusion
 from rag_lab.report.figures.run_figures import class_figure, quality_figure
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.score_tables import order_table
+from rag_lab.report.tables.score_tables import scores_tables
 
 NOISE = "ragas.noise_sensitivity"
 PLANS = {"base": {}, "noisy": {"rerank.final_k": 9}, "calm": {"rerank.final_k": 3}, "failing": {"rerank.final_k": 2}}
@@ -58,7 +58,10 @@ def test_less_is_better_in_verdict_order_and_counts(noisy: Comparison) -> None:
     assert list(noisy.ranking["variant_id"]) == ["calm", "base", "noisy", "failing"]
     failing = noisy.cell("failing", NOISE) or {}
     assert failing["best"] < failing["mean"] < failing["worst"] == pytest.approx(noisy.ranking["ranked_by"].iloc[-1])
-    assert order_table(noisy).title == f"Order in {NOISE} (lower is better), failures counted as its worst value"
+    assert (
+        scores_tables(noisy)["order"][0].title
+        == f"Order in {NOISE} (lower is better), failures counted as its worst value"
+    )
 
 
 def test_less_is_better_in_every_sentence(noisy: Comparison) -> None:

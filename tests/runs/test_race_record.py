@@ -11,8 +11,8 @@ from rag_lab.runs.race_record import (
     RoundRecord,
     Standing,
     read_race,
-    write_race,
 )
+from rag_lab.runs.run_folder import write_json
 
 BASE = Standing("baseline", "baseline", 3, 0.4, 20, 20, stays=True)
 FIRST = RoundRecord(
@@ -46,7 +46,7 @@ RACE = RaceRecord(
 
 def test_a_record_is_read_as_it_was_written_and_a_damaged_one_is_named(tmp_path):
     assert read_race(tmp_path) is None
-    write_race(tmp_path, RACE)
+    write_json(tmp_path / RACE_FILE, RACE)
     assert read_race(tmp_path) == RACE
     (tmp_path / RACE_FILE).write_text('{"plan": ')
     with pytest.raises(DamagedFile, match=r"race\.json is damaged \(it holds no race\)"):

@@ -34,7 +34,7 @@ def test_the_file_has_the_contract_s_columns_and_nulls(tmp_path):
 def test_reading_gives_back_what_was_written(tmp_path):
     write_scores(tmp_path / "s.parquet", {"v": SCORES})
     frame = read_scores(tmp_path / "s.parquet")
-    assert frame.equals(to_frame("v", SCORES))
+    assert frame.equals(to_frame({"v": SCORES}))
     assert frame.iloc[1].drop("value").to_dict() == {
         "variant_id": "v",
         "question_id": "q2",

@@ -11,7 +11,7 @@ from rag_lab.evaluation.judge_check import judge_banner, load_check
 from rag_lab.evaluation.metric import model_name
 from rag_lab.models.truncation import NOTICED, percent
 from rag_lab.records import StageRecord, Trace
-from rag_lab.runs.truncation_record import SEARCHES, TruncationRecord, truncation_record
+from rag_lab.runs.omissions import SEARCHES, TruncationRecord
 from rag_lab.stages.steps import stage_name
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def truncations(tables: RunTables) -> dict[str, VariantTruncation]:
     """Return what was not read under each variant, by its id."""
     return {
         plan.variant_id: VariantTruncation(
-            truncation_record(tables.run, plan.variant_id),
+            tables.run.truncation(plan.variant_id),
             _by_stage(tables.traces.get(plan.variant_id, [])),
             _by_metric(tables.scores, plan.variant_id),
         )

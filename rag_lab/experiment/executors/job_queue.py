@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.home import home
 from rag_lab._kit.process import Process
@@ -23,7 +23,8 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
 from rag_lab.experiment.executors.task import BadArchiveError, Task, unpack
 from rag_lab.memory.results import Memory
-from rag_lab.runs.live_file import live_variant, read_live_variant, remove_live, write_live
+from rag_lab.runs.live_file import LIVE_FILE, LiveVariant, read_live
+from rag_lab.runs.run_folder import write_json
 
 FILE = "variants.sqlite"
 _ROOM = "variants"
@@ -169,7 +170,7 @@ def announce_and_collect(launch: Launch, jobs: Sequence[Job], n_jobs: int, poll:
             vetoed = {name: why for name, job in open_jobs.items() if (why := veto(job, name in running))}
             queue.withdraw(keys[name] for name in vetoed)
             for name, why in vetoed.items():
-                remove_live(open_jobs[name].output.parent)
+                (open_jobs[name].output.parent / LIVE_FILE).unlink(missing_ok=True)
                 yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
             time.sleep(_COLLECT_EVERY_S)
 
@@ -205,7 +206,7 @@ def export_status(folder: Path) -> str:
 
     A moment is sent as the seconds since then: the clocks of two machines differ.
     """
-    live = read_live_variant(folder)
+    live = read_live(folder, LiveVariant)
     return json.dumps(asdict(live) | {_BEGAN: time.time() - live.stage_began}) if live else ""
 
 
@@ -213,8 +214,8 @@ def import_status(folder: Path, status: str) -> None:
     """Write a status that was sent into `folder`, of a variant in its run; nothing where it is no status."""
     try:
         known = json.loads(status)
-        live = live_variant(known | {_BEGAN: time.time() - known[_BEGAN]})
+        live = TypeAdapter(LiveVariant).validate_python(known | {_BEGAN: time.time() - known[_BEGAN]})
     except (ValueError, TypeError, KeyError, ValidationError):
         return
     if folder.is_dir():
-        write_live(folder, live)
+        write_json(folder / LIVE_FILE, live)

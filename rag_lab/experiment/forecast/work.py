@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_lab.experiment.designs.factors import variant_label
-from rag_lab.runs.plan_tree import Branch
+from rag_lab.report.figures.plan_tree import Branch
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from rag_lab.experiment.run.trials import SearchVariants, open_study, trial_roun
 from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.runs import race_record as records
 from rag_lab.runs.margins import dated
-from rag_lab.runs.run_folder import LEDGER_FILE, RunFolder
+from rag_lab.runs.run_folder import LEDGER_FILE, RunFolder, write_json
 from rag_lab.runs.run_manifest import Retryable
 
 _LOGGER = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
 
     def work(number: int, plan: Plan, heading: str, *, has_report: bool = True) -> RunFolder:
         _say(options, heading, plan)
-        part = plan.run_folder(records.round_folder(run.path, number))
+        part = plan.run_folder(run.path / records.ROUNDS_FOLDER / str(number))
         part.path.mkdir(parents=True, exist_ok=True)
         run_variants(plan, part, options, _used_in_others(run.path, part.path), has_report=has_report)
         return part
@@ -69,20 +69,20 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
         study = open_study(checked, run)
         rounds = trial_rounds(checked, run, options, partial(work, 1, has_report=False), study)
     begin_race(checked, run)
-    records.write_race(run.path, race)
+    write_json(run.path / records.RACE_FILE, race)
     try:
         one = next(rounds)
         while True:
             part = work(one.number, one.plan, one.heading)
             race = replace(race, rounds=(*race.rounds, _record_of(run.path, one, part)))
             race = replace(race, stopped=_why_stopped("race" if design == RACING else "search", race, part, before))
-            records.write_race(run.path, race)
+            write_json(run.path / records.RACE_FILE, race)
             if race.stopped:
                 return run
             one = rounds.send(race.rounds[-1])
     except StopIteration as end:
         plan, winner = end.value
-    records.write_race(run.path, replace(race, winner=winner))
+    write_json(run.path / records.RACE_FILE, replace(race, winner=winner))
     proof = races.proof_plan(plan, winner)
     _say(options, "Proof", proof, " that chose nothing")
     proven = proof.run_folder(run.path)

@@ -36,7 +36,7 @@ from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.report.shown_comparison import compare as compare_run
-from rag_lab.runs.margins import dated_after, margin_problems
+from rag_lab.runs.margins import dated, margin_problems
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.stages.stage import Off
 from rag_lab.statistics.pairwise import Pairs
@@ -166,7 +166,7 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
     target.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
     start = now()
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
-        run = dated_after(plan.run_folder(Path(scratch, "run")), target)
+        run = dated(plan.run_folder(Path(scratch, "run")), target)
         run.write_plan()
         tell = progress if callable(progress) else None
         shown = progress is True and is_watched()

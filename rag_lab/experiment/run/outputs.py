@@ -21,7 +21,7 @@ from rag_lab.experiment.run.limits import ledger_of, limits_used
 from rag_lab.memory.results import Memory
 from rag_lab.models.remote.requests import open_breaker_sentences
 from rag_lab.redaction import hide_known
-from rag_lab.runs.plan_tree import write_tree
+from rag_lab.report.figures.plan_tree import TREE_FILE
 from rag_lab.runs.race_record import read_race
 from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
 from rag_lab.runs.run_manifest import Retryable, retryable_sentence
@@ -45,7 +45,7 @@ def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
     _replace_plan(checked, run)
     keep_estimate(run, bill)
     if tree := grown.tree():  # else that of the first start stands, as its bill does
-        write_tree(run.path, tree)
+        write_json(run.path / TREE_FILE, tree)
 
 
 def begin_race(checked: Plan, run: RunFolder) -> None:
@@ -107,14 +107,14 @@ def finish(
 
 def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
     """Write the scores of these variants to one file and return how many there are of each status."""
-    from rag_lab.runs.score_file import merged_scores, write_frame, write_scores
+    from rag_lab.runs.score_file import read_scores, write_scores
 
     path = run.path / SCORES_FILE
     if not variant_ids:
         write_scores(path, {})
         return {}
-    merged = merged_scores([run.variant_dir(variant_id) / SCORES_FILE for variant_id in variant_ids])
-    write_frame(path, merged)
+    merged = read_scores(*(run.variant_dir(variant_id) / SCORES_FILE for variant_id in variant_ids))
+    write_scores(path, merged)
     return {str(status): int(count) for status, count in merged["status"].value_counts().items()}
 
 

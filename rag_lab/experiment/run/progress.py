@@ -18,8 +18,8 @@ from rag_lab._kit.process import Process, in_kernel
 from rag_lab._kit.wording import some_of
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.sweep_status import stage_left_s, sweep_left, variant_left
-from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live_variant, remove_live, write_live
-from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.live_file import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant, read_live
+from rag_lab.runs.run_folder import RunFolder, write_json
 
 _LONGEST = 40  # characters of a variant's id in its line
 _REDRAW_S = 1.0
@@ -70,7 +70,7 @@ class SweepProgress:
                 free = next(n for n in range(1, len(taken) + 2) if n not in taken)  # the first below the sweep's own
                 bar = self._line(total=None, position=free, leave=False, bar_format=_LINE_WITHOUT_COUNT)
                 self._running[variant_id] = _VariantLine(variant_id, bar)
-            self._running[variant_id].show(read_live_variant(run.variant_dir(variant_id)))
+            self._running[variant_id].show(read_live(run.variant_dir(variant_id), LiveVariant))
         if monotonic() - self._drawn > _REDRAW_S:  # so that time passes where nothing else does
             self._drawn = monotonic()
             for bar in (self._bar, *(line.bar for line in self._running.values())):
@@ -108,7 +108,7 @@ class SweepProgress:
         """Return what runs, how many wait, and how long it may take."""
         now, steps, lasts = monotonic(), [], []
         for variant_id, began in self._since.items():
-            live = read_live_variant(run.variant_dir(variant_id))
+            live = read_live(run.variant_dir(variant_id), LiveVariant)
             step, stage_s = "its start", None
             if live is not None:
                 step = f"{live.stage} {live.done:,}/{live.total:,}" if live.total else live.stage
@@ -192,8 +192,8 @@ class SweepStatusWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        remove_live(self._path)
+        (self._path / LIVE_FILE).unlink(missing_ok=True)
 
     def _write(self, live: LiveSweep) -> None:
         self._live = replace(live, seen=time.time())
-        write_live(self._path, self._live)
+        write_json(self._path / LIVE_FILE, self._live)

@@ -21,7 +21,7 @@ from rag_lab.experiment.run.run_options import AUTO, Jobs, RunOptions, as_jobs
 from rag_lab.experiment.run.run_variants import run_variants, whole_variants
 from rag_lab.models.host.address import model_host
 from rag_lab.runs.margins import dated, post_hoc_sentence
-from rag_lab.runs.race_record import round_folder
+from rag_lab.runs.race_record import ROUNDS_FOLDER
 from rag_lab.runs.run_folder import RunFolder, refuse_links_out
 from rag_lab.runs.run_manifest import Retryable
 
@@ -106,7 +106,7 @@ def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Retr
     is_race = checked.experiment.design == RACING  # else nobody knows the variants of a round before
     for number in range(1, len(checked.rounds) + 1 if is_race else 1):
         part = round_plan(checked, number, ids)
-        for v, state in whole_variants(part, part.run_folder(round_folder(run.path, number))).items():
+        for v, state in whole_variants(part, part.run_folder(run.path / ROUNDS_FOLDER / str(number))).items():
             found[v] = found.get(v, Retryable()) + state.retryable
     return found
 

@@ -32,10 +32,10 @@ from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Problem, Score, Trace
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.live_file import LiveVariant, remove_live, write_live
+from rag_lab.runs.live_file import LIVE_FILE, LiveVariant
+from rag_lab.runs.omissions import TruncationRecord
 from rag_lab.runs.run_manifest import FAILOVER_KEY
 from rag_lab.runs.trace_file import write_traces
-from rag_lab.runs.truncation_record import TruncationRecord
 from rag_lab.stages.run_stage import Origin
 from rag_lab.stages.stage import Outcome
 
@@ -97,7 +97,7 @@ class VariantProgress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._close()
         if self.folder is not None:
-            remove_live(self.folder)
+            (self.folder / LIVE_FILE).unlink(missing_ok=True)
 
     def _count(self, stage: str, done: int, total: int | None) -> None:
         now = time.time()
@@ -107,7 +107,7 @@ class VariantProgress:
         self._live = replace(self._live, done=done, total=total)
         if self.folder is not None and (is_new or now - self._written >= _WRITE_EVERY_S):
             self._written = now
-            write_live(self.folder, self._live)
+            files.write_json(self.folder / LIVE_FILE, self._live)
 
     def _close(self) -> None:
         if self._bar is not None:
@@ -193,7 +193,7 @@ class VariantWork:
                 visible=visible_in(self.pipeline.dataset.corpus_dir),
                 progress=self.out is None,
             )
-        return to_frame(self.name, self.scores)
+        return to_frame({self.name: self.scores})
 
     def save(self) -> Path | None:
         """Write config, traces, scores, passages and a record of what ran to `out`, each whole; return `out`."""

@@ -51,7 +51,7 @@ def _summary_view(title: str, numbers: pd.DataFrame) -> View:
 
 def _numbers(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
     scales = {metric: scale for metric in metrics if (scale := _scale(metric))}
-    table = summary(to_frame("variant", scores), scales=scales).set_index("metric")
+    table = summary(to_frame({"variant": scores}), scales=scales).set_index("metric")
     return table.reindex(list(metrics))[_COLUMNS]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
+
+from rag_lab._kit.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +24,7 @@ ABOVE, BELOW, SAME = "#0072b2", "#d55e00", "#7a8791"
 CSS_NAMES = {INK: "--ink", MUTED: "--muted", GRID: "--line", SHADE: "--shade", ABOVE: "--above", BELOW: "--below"}
 CSS_NAMES |= {SAME: "--same"}
 FONT_SIZE = 9
+DASHED = (0, (4, 3))  # a line, as matplotlib names it
 LABEL_GAP_POINTS = 11.0
 LABEL_CHARS = 30  # of the name of a variant, or a passage, beside its row
 
@@ -45,6 +48,15 @@ def dress(axes: Axes) -> None:
     axes.xaxis.label.set(color=INK, fontsize=FONT_SIZE)
     axes.yaxis.label.set(color=INK, fontsize=FONT_SIZE)
     axes.set_axisbelow(True)
+
+
+def draw_interval(axes: Axes, row: Mapping[Any, Any], place: float, colour: str, upright: bool = False) -> None:
+    """Draw from `low` to `high` of a row, where it has both, at a place of the other axis."""
+    low, high = number(row["low"]), number(row["high"])
+    if low is not None and high is not None:
+        ends, places = [low, high], [place, place]
+        xs, ys = (places, ends) if upright else (ends, places)
+        axes.plot(xs, ys, color=colour, linewidth=2, solid_capstyle="butt", zorder=2)
 
 
 def literal(text: str, chars: int = 80) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -12,11 +11,8 @@ from markupsafe import Markup
 from rag_lab._kit.wording import signed
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.statements import Verdict
-from rag_lab.report.figures import effects_figure
-from rag_lab.report.figures import run_figures as figures
-from rag_lab.report.figures.effects_figure import front_figure
+from rag_lab.report.figures import effects_figure, run_figures
 from rag_lab.report.figures.figure_style import to_svg
-from rag_lab.report.figures.run_figures import evidence_figure
 
 if TYPE_CHECKING:
     from rag_lab.report.figures.figure_style import ShownFigure
@@ -29,7 +25,7 @@ def quality_figures(comparison: Comparison) -> Titled:
     """Return a figure for each quality metric that has scores, with its name."""
     scored = set(comparison.summary[comparison.summary["scored"] > 0]["metric"])
     shown = [metric for metric in comparison.quality_metrics if metric in scored]
-    return [(m, _svg(figures.quality_figure(comparison, m), f"quality{number}")) for number, m in enumerate(shown)]
+    return [(m, _svg(run_figures.quality_figure(comparison, m), f"quality{number}")) for number, m in enumerate(shown)]
 
 
 def class_figures(comparison: Comparison) -> Titled:
@@ -37,17 +33,19 @@ def class_figures(comparison: Comparison) -> Titled:
     main = comparison.main_metric
     if main is None or comparison.by_class.empty:
         return []
-    return [("", _svg(figures.class_figure(comparison, main), "classes"))]
+    return [("", _svg(run_figures.class_figure(comparison, main), "classes"))]
 
 
 def front_figures(comparison: Comparison) -> Titled:
     """Return the main metric against each cost in which the variants differ."""
-    return [(cost, _svg(front_figure(comparison, cost), f"front-{cost}")) for cost in comparison.front.costs]
+    costs = comparison.front.costs
+    return [(cost, _svg(effects_figure.front_figure(comparison, cost), f"front-{cost}")) for cost in costs]
 
 
 def evidence_figures(comparison: Comparison) -> Titled:
     """Return where the labelled pieces of evidence ended; nothing where none is labelled."""
-    return [] if comparison.evidence.is_empty else [("", _svg(evidence_figure(comparison), "evidence"))]
+    is_empty = comparison.evidence.is_empty
+    return [] if is_empty else [("", _svg(run_figures.evidence_figure(comparison), "evidence"))]
 
 
 def effect_figures(comparison: Comparison) -> Titled:
@@ -72,43 +70,33 @@ _INSET = 4.0  # percent that are left free on either side
 _MOST_TICKS = 5
 
 
-@dataclass(frozen=True, slots=True)
 class EffectAxis:
-    """An axis that holds zero and every interval of `rows`."""
+    """An axis that holds zero and every interval of `rows`; from -1 to 1 where none has an effect."""
 
-    low: float
-    high: float
-
-    @classmethod
-    def around(cls, rows: Sequence[Verdict]) -> EffectAxis:
-        """Return the axis of these rows; from -1 to 1 where none has an effect."""
+    def __init__(self, rows: Sequence[Verdict]) -> None:
         ends = [value for row in rows for value in (row.effect, row.low, row.high) if value is not None]
         low, high = min([0.0, *ends]), max([0.0, *ends])
-        return cls(low, high) if high > low else cls(-1.0, 1.0)
-
-    @property
-    def ticks(self) -> list[float]:
-        """Round numbers within the axis, zero among them, in order."""
-        rough = (self.high - self.low) / _MOST_TICKS
+        self._low, self._high = (low, high) if high > low else (-1.0, 1.0)
+        rough = (self._high - self._low) / _MOST_TICKS
         size = 10.0 ** math.floor(math.log10(rough))
         step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough)
-        return [step * k for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+        # Round numbers within the axis, zero among them.
+        self._ticks = [step * k for k in range(math.ceil(self._low / step), math.floor(self._high / step) + 1)]
 
     def head(self) -> Markup:
         """Return the numbers above the column."""
         texts = "".join(
             f'<text x="{self._place(tick)}" y="1em" text-anchor="middle">{signed(tick) if tick else 0}</text>'
-            for tick in self.ticks
+            for tick in self._ticks
         )
         return _drawn("ticks", texts)
 
     def drawing(self, row: Verdict | None = None) -> Markup:
         """Return the zero line, and on it the interval of a row, of which the numbers stand beside it."""
-        parts = [
-            f'<line class="{"zero" if tick == 0 else "grid"}" x1="{x}" x2="{x}" y1="0" y2="100%"/>'
-            for tick in self.ticks
-            for x in [self._place(tick)]
-        ]
+        parts = []
+        for tick in self._ticks:
+            x, kind = self._place(tick), "zero" if tick == 0 else "grid"
+            parts.append(f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="100%"/>')
         if row is not None and row.low is not None and row.high is not None:
             ends = f'x1="{self._place(row.low)}" x2="{self._place(row.high)}"'
             parts.append(f'<line class="reach" {ends} y1="50%" y2="50%"/>')
@@ -117,7 +105,7 @@ class EffectAxis:
         return _drawn(row.word.replace(" ", "-") if row is not None else "none", "".join(parts))
 
     def _place(self, value: float) -> str:
-        share = (value - self.low) / (self.high - self.low)
+        share = (value - self._low) / (self._high - self._low)
         return f"{_INSET + share * (100 - 2 * _INSET):.2f}%"
 
 

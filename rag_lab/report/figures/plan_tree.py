@@ -1,8 +1,9 @@
-"""The variants of a plan as a tree of shared stages: lines of text, and SVG in the colours of the page around it."""
+"""tree.json: the variants of a plan as a tree of shared stages; as text, and as SVG in a page's colours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -11,9 +12,31 @@ from markupsafe import Markup
 from rag_lab._kit.wording import counted
 from rag_lab.errors import DamagedFile
 from rag_lab.redaction import visible
-from rag_lab.runs.plan_tree import Branch, read_tree
+from rag_lab.runs.run_folder import read_record
 
 MOST_LINES = 40
+TREE_FILE = "tree.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What some variants do alike, up to where they part.
+
+    label: the settings that these variants have in common and their neighbours have not; of a leaf its variant.
+    stage: the first stage in which they differ from their neighbours; "" of the root.
+    variants: how many pipelines are on it.
+    work: what is left to do on it and not before it, as (unit, how many); work that other branches need, too, stands
+        where it comes first.
+    at_most: whether a part of that depends on results that are not there yet.
+    branches: into which it parts; none of a leaf.
+    """
+
+    label: str
+    stage: str
+    variants: int
+    work: tuple[tuple[str, int], ...] = ()
+    at_most: bool = False
+    branches: tuple[Branch, ...] = ()
 
 
 def tree_lines(tree: Branch, most: int = MOST_LINES) -> list[str]:
@@ -44,22 +67,26 @@ def _lines(branch: Branch, before: str, below: str) -> Iterator[str]:
 
 MOST_ROWS = 60
 _ROW, _STEP, _LETTER, _CHARS = 22, 26, 6.6, 90  # pixels a row, a level and a letter; letters a row
+_FIRST_Y = 14  # pixels, of the first row
 
 
 def plan_tree_svg(tree: Branch) -> str:
     """Return the figure; a tree of more rows than can be looked over ends with how many are left out."""
     rows = list(_rows(tree, 0, None))
     left = len(rows) - MOST_ROWS
-    shown = rows[:MOST_ROWS]
-    texts = [_short(branch_text(branch)) for branch, _, _ in shown]
-    width = max(_STEP * level + _LETTER * len(text) + 24 for text, (_, level, _) in zip(texts, shown, strict=True))
-    height = _ROW * (len(shown) + (left > 0)) + 8
-    parts = [
-        _row(place, level, parent, text)
-        for place, (text, (_, level, parent)) in enumerate(zip(texts, shown, strict=True))
-    ]
+    parts, width = [], 0.0
+    for place, (branch, level, parent) in enumerate(rows[:MOST_ROWS]):
+        text = visible(branch_text(branch))
+        text = text if len(text) <= _CHARS else f"{text[: _CHARS - 1]}…"
+        x, y = 10 + _STEP * level, _FIRST_Y + _ROW * place
+        if parent is not None:
+            line = f"M{x - _STEP} {_FIRST_Y + _ROW * parent + 4}V{y}H{x - 5}"
+            parts.append(f'<path d="{line}" fill="none" stroke="currentColor" stroke-opacity=".4"/>')
+        parts.append(f'<circle cx="{x}" cy="{y}" r="3.5"/><text x="{x + 9}" y="{y + 4}">{escape(text)}</text>')
+        width = max(width, _STEP * level + _LETTER * len(text) + 24)
+    height = _ROW * min(len(rows), MOST_ROWS + 1) + 8
     if left > 0:
-        parts.append(f'<text x="10" y="{_y(len(shown)) + 4}">… {left:,} more branches</text>')
+        parts.append(f'<text x="10" y="{_FIRST_Y + _ROW * MOST_ROWS + 4}">… {left:,} more branches</text>')
     alt = f"{tree.variants} variants as a tree of the stages that they share"
     return (
         f'<svg role="img" aria-label="{alt}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
@@ -71,7 +98,7 @@ def plan_tree_svg(tree: Branch) -> str:
 def plan_tree_of(run: Path) -> Markup:
     """Return the figure of a run folder; empty where it keeps no tree, or one of a single variant."""
     try:
-        tree = read_tree(run)
+        tree = read_record(run / TREE_FILE, Branch, "it holds no tree of variants")
     except DamagedFile:  # the next start makes it anew
         tree = None
     return Markup(plan_tree_svg(tree) if tree and tree.branches else "")  # noqa: S704 (every text in it is escaped)
@@ -85,21 +112,3 @@ def _rows(branch: Branch, level: int, parent: int | None, start: int = 0) -> Ite
         below = list(_rows(one, level + 1, start, row))
         yield from below
         row += len(below)
-
-
-def _row(place: int, level: int, parent: int | None, text: str) -> str:
-    x, y = 10 + _STEP * level, _y(place)
-    line = ""
-    if parent is not None:
-        from_x, from_y = x - _STEP, _y(parent)
-        line = f'<path d="M{from_x} {from_y + 4}V{y}H{x - 5}" fill="none" stroke="currentColor" stroke-opacity=".4"/>'
-    return f'{line}<circle cx="{x}" cy="{y}" r="3.5"/><text x="{x + 9}" y="{y + 4}">{escape(text)}</text>'
-
-
-def _y(row: int) -> int:
-    return 14 + _ROW * row
-
-
-def _short(text: str) -> str:
-    shown = visible(text)
-    return shown if len(shown) <= _CHARS else f"{shown[: _CHARS - 1]}…"

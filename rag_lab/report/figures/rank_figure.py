@@ -30,26 +30,30 @@ def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: i
     hits = {hit.parent_id: hit for found in shown.values() for hit in found}
     evidence = {parent for parent, hit in hits.items() if any(covers(hit, one) for one in question.evidence)}
     ranks = [{hit.parent_id: rank for rank, hit in enumerate(found, 1)} for found in shown.values()]
-    places = "; ".join(f"{name}: {_places(one, evidence)}" for name, one in zip(shown, ranks, strict=True))
+    texts = []
+    for name, one in zip(shown, ranks, strict=True):
+        found = sorted(rank for parent, rank in one.items() if parent in evidence)
+        texts.append(f"{name}: " + (f"at {', '.join(map(str, found))}" if found else "nowhere"))
     lowest = max((len(one) for one in ranks), default=1)
-    alt = f"Ranks of what was found for {question.text!r}. Evidence stands, in {places}."
+    alt = f"Ranks of what was found for {question.text!r}. Evidence stands, in {'; '.join(texts)}."
     figure, axes = new_figure(3.8 + 1.2 * len(shown), 0.6 + 0.26 * (lowest + 1), alt)
     for parent in sorted(hits, key=lambda parent: parent in evidence):
         _line(axes, [one.get(parent, lowest + 1) for one in ranks], lowest, parent in evidence)
-    if ranks:
-        _labels(axes, 0, ranks[0], hits, evidence)
-        _labels(axes, len(ranks) - 1, ranks[-1], hits, evidence)
+    # Beside the first and the last list: rank and place of each hit.
+    for column, side in ((0, "right"), (len(ranks) - 1, "left")) if ranks else ():
+        for parent, rank in ranks[column].items():
+            source, page = hits[parent].source, hits[parent].page
+            name = literal(source.rsplit("/", 1)[-1] + ("" if page is None else f", p. {page}"), LABEL_CHARS)
+            text, offset = (f"{name}  {rank}", -9) if side == "right" else (f"{rank}  {name}", 9)
+            style: dict[str, Any] = {"color": ABOVE, "fontweight": "bold"} if parent in evidence else {"color": INK}
+            style |= {"ha": side, "va": "center", "fontsize": FONT_SIZE}
+            axes.annotate(text, (column, rank), (offset, 0), textcoords="offset points", **style)
     axes.set_xticks(range(len(shown)), [literal(name, 24) for name in shown])
     axes.xaxis.tick_top()
     axes.set_yticks([lowest + 1], [f"not in\nthe first {lowest}"], color=MUTED)
     axes.set_ylim(lowest + 1.4, 0.5)
     axes.spines[:].set_visible(False)
     return figure
-
-
-def _places(ranks: Mapping[str, int], evidence: set[str]) -> str:
-    found = sorted(rank for parent, rank in ranks.items() if parent in evidence)
-    return f"at {', '.join(map(str, found))}" if found else "nowhere"
 
 
 def _line(axes: Axes, ranks: Sequence[int], lowest: int, is_evidence: bool) -> None:
@@ -66,17 +70,3 @@ def _line(axes: Axes, ranks: Sequence[int], lowest: int, is_evidence: bool) -> N
     for column, rank in enumerate(ranks):
         if is_evidence or rank <= lowest:
             axes.plot([column], [rank], **{"markersize": 5, "zorder": 4, **dot})
-
-
-def _labels(axes: Axes, column: int, ranks: Mapping[str, int], hits: Mapping[str, Hit], evidence: set[str]) -> None:
-    """Write rank and place of each hit beside the first or the last list."""
-    side = "right" if column == 0 else "left"
-    for parent, rank in ranks.items():
-        hit = hits[parent]
-        name = hit.source.rsplit("/", 1)[-1] + ("" if hit.page is None else f", p. {hit.page}")
-        text = f"{literal(name, LABEL_CHARS)}  {rank}" if column == 0 else f"{rank}  {literal(name, LABEL_CHARS)}"
-        style: dict[str, Any] = {"color": ABOVE, "fontweight": "bold"} if parent in evidence else {"color": INK}
-        offset = (-9 if column == 0 else 9, 0)
-        axes.annotate(
-            text, (column, rank), offset, textcoords="offset points", ha=side, va="center", fontsize=FONT_SIZE, **style
-        )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -24,8 +24,7 @@ from rag_lab.comparison.questions.question_tables import QuestionValues, questio
 from rag_lab.errors import RagLabError
 from rag_lab.records import Question
 from rag_lab.redaction import shown
-from rag_lab.report.page.passages import anchors
-from rag_lab.report.page.templates import asset, macro, render, script_digest
+from rag_lab.report.page.templates import anchors, asset, macro, render, script_digest
 
 FOLDER = "questions"  # of the pages, beside the report
 _MOST_CELLS = 12  # variants of a grid; of more the worst and the best are named
@@ -75,44 +74,41 @@ def _cells(comparison: Comparison, found: QuestionValues) -> list[Markup]:
     main = comparison.main_metric
     if main is None:
         return [Markup()] * len(found.questions)
-    codes, answers = list(comparison.codes.values()), _answers(comparison)
+    codes = list(comparison.codes.values())
+    # How the first answer to each question begins, by question and code; nothing where it abstained.
+    answers: dict[tuple[str, str], str] = {}
+    for variant, traces in comparison.traces.items():
+        for trace in traces:
+            if trace.answer is not None and trace.answer.text:
+                key = trace.question.question_id, comparison.codes[variant]
+                answers.setdefault(key, f": {shorten(trace.answer.text, _ANSWER_CHARS)}")
     scale = comparison.scales.get(main)
     low, high = (0.0, 1.0) if scale is None or scale.low is None or scale.high is None else (scale.low, scale.high)
     rows = []
     for question, row in zip(comparison.asked, found.values[main], strict=True):
-        values = [number(value) for value in row]
-        there = [value for value in values if value is not None]
-        told = ", ".join(f"{c} {'not scored' if v is None else plain(v)}" for c, v in zip(codes, values, strict=True))
+        values = dict(zip(codes, map(number, row), strict=True))
+        known = [value for value in values.values() if value is not None]
         if len(values) > _MOST_CELLS:
-            rows.append(Markup.escape(f"{plain(min(there))} to {plain(max(there))}" if there else "not scored"))
+            rows.append(Markup.escape(f"{plain(min(known))} to {plain(max(known))}" if known else "not scored"))
             continue
         cells = Markup().join(
             Markup('<i style="--v:{:.2f}" title="{}">{}</i>').format(
                 max(0.0, min(1.0, ((low if value is None else value) - low) / ((high - low) or 1.0))),
-                f"{code} {plain(value)}{answers.get((question, variant), '')}",
+                f"{code} {plain(value)}{answers.get((question, code), '')}",
                 plain(value).removeprefix("0")[:4] if value is not None else DASH,
             )
-            for (variant, code), value in zip(comparison.codes.items(), values, strict=True)
+            for code, value in values.items()
         )
-        rows.append(Markup('<span class="cells" role="img" aria-label="{}">{}</span>').format(told, cells))
+        label = ", ".join(f"{code} {'not scored' if v is None else plain(v)}" for code, v in values.items())
+        rows.append(Markup('<span class="cells" role="img" aria-label="{}">{}</span>').format(label, cells))
     return rows
-
-
-def _answers(comparison: Comparison) -> dict[tuple[str, str], str]:
-    """Return how the first answer to each question begins, by question and variant; nothing where it abstained."""
-    found: dict[tuple[str, str], str] = {}
-    for variant, traces in comparison.traces.items():
-        for trace in traces:
-            if trace.answer is not None and trace.answer.text:
-                found.setdefault(
-                    (trace.question.question_id, variant), f": {shorten(trace.answer.text, _ANSWER_CHARS)}"
-                )
-    return found
 
 
 def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Markup:
     """Return the values for the script: numbers, letters and hexadecimal digits, nothing that came from outside."""
     number_of = {tag: place for place, tag in enumerate(tags)}
+    evidence = comparison.evidence
+    bits = {state: 1 << place for place, state in enumerate(evidence.states)}
     data = {
         "variants": list(comparison.codes.values()),
         "values": list(found.values.values()),
@@ -120,19 +116,13 @@ def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Mar
         "marks": found.marks,
         "classes": [question.query_class or "none" for question in comparison.asked.values()],
         "tags": [[number_of[tag] for tag in question.tags] for question in comparison.asked.values()],
-        "evidence": _evidence(comparison),
+        # A number a variant for each question: a bit for each state in which a piece of its evidence ended.
+        "evidence": [
+            [sum(bits[state] for state in evidence.by_question.get((name, v), ())) for v in comparison.codes]
+            for name in ([] if evidence.is_empty else comparison.asked)
+        ],
     }
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))  # noqa: S704 -- see above
-
-
-def _evidence(comparison: Comparison) -> list[list[int]]:
-    """Return a number a variant for each question: a bit for each state in which a piece of its evidence ended."""
-    found = comparison.evidence
-    bits = {state: 1 << place for place, state in enumerate(found.states)}
-    return [
-        [sum(bits[state] for state in found.by_question.get((name, variant), ())) for variant in comparison.codes]
-        for name in ([] if found.is_empty else comparison.asked)
-    ]
 
 
 MOST_CHARS = 4_000_000  # of what stands behind the list in the report's own page
@@ -154,21 +144,28 @@ def bodies_or_pages(
         RagLabError: if a page cannot be written.
     """
     bodies: dict[str, Markup] = {}
-    pages: _Pages | None = None
+    names, write = anchors(comparison.asked), None
     size = 0
     for card in cards(comparison):
         name = card.question.question_id
         body = card_body(card, comparison.quality_metrics)
         size += len(body)
-        if pages is None and (most_chars is None or size <= most_chars):
+        if write is None and (most_chars is None or size <= most_chars):
             bodies[name] = body
             continue
-        if pages is None:
-            pages = _Pages(comparison, folder, report)
+        if write is None:
+            write = _page_writer(comparison, names, folder, report)
             for earlier in list(bodies):
-                pages.write(comparison.asked[earlier], bodies.pop(earlier))
-        pages.write(card.question, body)
-    _remove_others(folder, set() if pages is None else set(pages.names.values()))
+                write(comparison.asked[earlier], bodies.pop(earlier))
+        write(card.question, body)
+    # Pages of an earlier report are known by their name; the folder goes once it is empty.
+    if folder.is_dir():
+        kept = set(names.values()) if write else set()
+        for path in folder.glob(_PAGES):
+            if path.stem not in kept:
+                path.unlink()
+        if not any(folder.iterdir()):
+            folder.rmdir()
     return bodies
 
 
@@ -177,64 +174,52 @@ def card_body(card: QuestionCard, metrics: tuple[str, ...]) -> Markup:
     return macro("card.html", "body")(card, metrics, asked=False)
 
 
-class _Pages:
-    """Writes pages that differ in their title and what they say of their question; all else is rendered once."""
+def _page_writer(
+    comparison: Comparison, names: Mapping[str, str], folder: Path, report: str
+) -> Callable[[Question, Markup], None]:
+    """Return what writes the page of a question: they differ in few places, and all else is rendered once."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _no_room(folder, error) from None
+    order, run = list(names.values()), comparison.run.name
+    position = {anchor: place for place, anchor in enumerate(order)}
+    script = asset("pair.js")
+    slots = {name: f"{name}{uuid.uuid4().hex}" for name in ("title", "top", "body")}
+    page = render(
+        "question_page.html",
+        c=comparison,
+        style=asset("card.css") + asset("style.css") + asset("questions.css"),
+        script=script,
+        script_digest=script_digest(script),
+        **slots,
+    )
+    head, rest = page.split(slots["title"])
+    between, rest = rest.split(slots["top"])
+    form, foot = rest.split(slots["body"])
+    mark = f" {uuid.uuid4().hex} "  # secrets are looked for in all that differs at once
 
-    def __init__(self, comparison: Comparison, folder: Path, report: str) -> None:
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _no_room(folder, error) from None
-        self.names = anchors(comparison.asked)
-        self._folder, self._report, self._run = folder, report, comparison.run.name
-        self._order = list(self.names.values())
-        self._place = {anchor: place for place, anchor in enumerate(self._order)}
-        script = asset("pair.js")
-        slots = {name: f"{name}{uuid.uuid4().hex}" for name in ("title", "top", "body")}
-        page = render(
-            "question_page.html",
-            c=comparison,
-            style=asset("card.css") + asset("style.css") + asset("questions.css"),
-            script=script,
-            script_digest=script_digest(script),
-            **slots,
-        )
-        head, rest = page.split(slots["title"])
-        between, rest = rest.split(slots["top"])
-        form, foot = rest.split(slots["body"])
-        self._around = (head, between, form, foot)
-        self._apart = f" {uuid.uuid4().hex} "  # secrets are looked for in all that a page has of its own at once
+    def write(question: Question, body: Markup) -> None:
+        anchor = names[question.question_id]
+        place = position[anchor]
+        before = order[place - 1] if place else ""
+        after = order[place + 1] if place + 1 < len(order) else ""
+        top = macro("card.html", "content")(question, run, f"../{report}#{anchor}", before, after)
+        title = Markup("{}: {}").format(question.question_id, run)
+        title_text, top_text, body_text = shown(mark.join((title, top, body))).split(mark)
+        write_text(folder / f"{anchor}.html", head + title_text + between + top_text + form + body_text + foot)
 
-    def write(self, question: Question, body: Markup) -> None:
-        """Write the page of a question."""
-        anchor = self.names[question.question_id]
-        place = self._place[anchor]
-        before = self._order[place - 1] if place else ""
-        after = self._order[place + 1] if place + 1 < len(self._order) else ""
-        report = f"../{self._report}#{anchor}"
-        top = macro("card.html", "content")(question, self._run, report, before, after)
-        title = Markup("{}: {}").format(question.question_id, self._run)
-        head, between, form, foot = self._around
-        named, begun, told = shown(self._apart.join((title, top, body))).split(self._apart)
-        text = head + named + between + begun + form + told + foot
-        path = self._folder / f"{anchor}.html"
-        try:
-            with whole_file(path) as partial:
-                partial.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise _no_room(path, error) from None
+    return write
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text`, replacing `path` at the end: a file that is there is whole."""
+    try:
+        with whole_file(path) as partial:
+            partial.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _no_room(path, error) from None
 
 
 def _no_room(path: Path, error: OSError) -> RagLabError:
     return RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.")
-
-
-def _remove_others(folder: Path, kept: set[str]) -> None:
-    """Remove pages of an earlier report, which are known by their name, and the folder once it is empty."""
-    if not folder.is_dir():
-        return
-    for path in folder.glob(_PAGES):
-        if path.stem not in kept:
-            path.unlink()
-    if not any(folder.iterdir()):
-        folder.rmdir()

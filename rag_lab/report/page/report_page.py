@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rag_lab._kit.process import in_background
-from rag_lab._kit.whole_file import whole_file
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.question_cards import cards
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.tables.prices import index_cells
 from rag_lab.comparison.tables.stage_tables import stage_cells, stage_incidents, stage_names
-from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
-from rag_lab.report.page.question_pages import FOLDER, MOST_CHARS, bodies_or_pages, card_body, question_list
+from rag_lab.report.page.question_pages import (
+    FOLDER,
+    MOST_CHARS,
+    bodies_or_pages,
+    card_body,
+    question_list,
+    write_text,
+)
 from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.report.sections import groups, sections
 from rag_lab.report.tables.score_tables import CORRECTIONS, differences_of, differences_title
@@ -65,9 +70,9 @@ def write_report(
     with in_background(partial(bodies_or_pages, comparison, folder / FOLDER, HTML_FILE, most_chars)) as bodies:
         for study in comparison.routing:
             if study.learned is not None:
-                _write(folder / study.file_name, study.yaml)
-        _write(folder / MARKDOWN_FILE, to_markdown(comparison))
-        _write(folder / HTML_FILE, _page(comparison, bodies))
+                write_text(folder / study.file_name, shown(study.yaml))
+        write_text(folder / MARKDOWN_FILE, shown(to_markdown(comparison)))
+        write_text(folder / HTML_FILE, shown(_page(comparison, bodies)))
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 
@@ -155,22 +160,9 @@ def question_html(comparison: Comparison, question_id: str) -> str:
     return render("question.html", c=comparison, style=asset("card.css"), card=card) if card else ""
 
 
-def _write(path: Path, text: str) -> None:
-    """Write `text` as it may leave, replacing `path` at the end: a file that is there is whole."""
-    try:
-        with whole_file(path) as partial:
-            partial.write_text(shown(text), encoding="utf-8")
-    except OSError as error:
-        raise RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.") from None
-
-
 def provenance(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what the manifest says as (name, text) pairs; what has a section of its own is left out."""
-    facts = []
-    for key, value in manifest.items():
-        if key not in _ELSEWHERE:
-            facts += _facts(key, value)
-    return facts
+    return [fact for key, value in manifest.items() if key not in _ELSEWHERE for fact in _facts(key, value)]
 
 
 def _facts(name: str, value: Any) -> list[tuple[str, str]]:
@@ -182,14 +174,9 @@ def _facts(name: str, value: Any) -> list[tuple[str, str]]:
 
 def dataset_page(check: DatasetCheck) -> str:
     """Return the HTML page; every value is escaped."""
-    shares = {"classes": _shares(check.by_class), "tags": _shares(check.by_tag)}
-    return render("dataset.html", check=check, facts=_dataset_facts(check), **shares)
-
-
-def _dataset_facts(check: DatasetCheck) -> dict[str, str]:
     n_unanswerable = check.n_questions - check.n_answerable
     share = "" if check.unanswerable_share is None else f" ({check.unanswerable_share:.0%})"
-    return {
+    facts = {
         "files": str(check.n_files),
         "questions": str(check.n_questions),
         "unanswerable": f"{n_unanswerable}{share}",
@@ -201,6 +188,7 @@ def _dataset_facts(check: DatasetCheck) -> dict[str, str]:
         "answerable questions without evidence": str(check.n_without_evidence),
         **{f"missing ({number})": part for number, part in enumerate(check.missing, start=1)},
     }
+    return render("dataset.html", check=check, facts=facts, classes=_shares(check.by_class), tags=_shares(check.by_tag))
 
 
 def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, float]]:

@@ -1,12 +1,13 @@
-"""The templates of this room, with escaping always on."""
+"""The templates of this room, with escaping always on, and what they call."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -15,30 +16,20 @@ from markupsafe import Markup, escape
 
 from rag_lab._kit import wording as numbers
 from rag_lab.comparison.findings.caveats import families_sentence, sparse_metric_sentences, sparse_metrics
-from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED, front_sentences, noise_sentences
-from rag_lab.comparison.findings.evidence_sentences import evidence_sentences, state_names
-from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.comparison.findings.statements import difference_text, module_rows
-from rag_lab.comparison.questions.passages import holds_evidence, pieces
+from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED
+from rag_lab.comparison.findings.evidence_sentences import state_names
+from rag_lab.comparison.findings.statements import difference_text
+from rag_lab.comparison.questions.passages import Piece, Rank, holds_evidence, opening, pieces
 from rag_lab.comparison.questions.question_cards import place
 from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
+from rag_lab.records import Hit, Question
 from rag_lab.redaction import NO_FORMULAS, shown, visible
 from rag_lab.report.figures.page_figures import EffectAxis
 from rag_lab.report.figures.plan_tree import plan_tree_of
-from rag_lab.report.page.passages import STAR, anchors, marked, passage, rank_cells
-from rag_lab.report.tables.evidence_tables import (
-    changed_most_table,
-    changes_table,
-    evidence_by_class_table,
-    moved_table,
-    preferences_table,
-)
-from rag_lab.report.tables.score_tables import coverage_table, effect_tables, is_open, noise_table
-from rag_lab.report.tables.study_tables import front_table, race_tables, routing_tables, rule_table
+from rag_lab.report.tables.score_tables import effect_tables, is_open
+from rag_lab.report.tables.study_tables import routing_tables
 from rag_lab.report.verdict_box import verdict_box
 from rag_lab.runs.omissions import asked_sentence
-from rag_lab.runs.race_record import cost_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +48,7 @@ def _environment() -> Environment:
     """Return the environment of the templates; every value is escaped, a missing one is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -65,7 +56,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=False,
     )
-    made.filters |= {
+    environment.filters |= {
         "plain": numbers.plain,
         "signed": numbers.signed,
         "seconds": numbers.seconds,
@@ -78,19 +69,23 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     functions = (
-        anchors, asked_sentence, changed_most_table, changes_table, cost_of, coverage_table, difference_text,
-        effect_tables, evidence_by_class_table, evidence_sentences, families_sentence, front_table, front_sentences,
-        holds_evidence, is_open, judged, marked, module_rows, moved_table, noise_sentences, noise_table, passage,
-        pieces, place, preferences_table, race_sentences, race_tables, rank_cells, ranked, recommendation,
-        routing_tables, rule_table, sparse_metrics, sparse_metric_sentences, state_names,
-        study_conclusion, study_sentences,
+        anchors, asked_sentence, difference_text, effect_tables, families_sentence, holds_evidence, is_open, judged,
+        marked, passage, pieces, place, rank_cells, ranked, routing_tables, sparse_metrics,
+        sparse_metric_sentences, state_names, study_conclusion, study_sentences, verdict_box,
     )  # fmt: skip
-    made.globals |= {one.__name__: one for one in functions}
-    made.globals |= {"interval": numbers.interval, "signed_interval": numbers.signed_interval}
-    made.globals |= {"effect_axis": EffectAxis.around, "plan_tree": plan_tree_of}
-    made.globals |= {"verdict_box": verdict_box, "rl": f"rl {NO_FORMULAS}", "MOST_ROWS": MOST_ROWS, "STAR": STAR}
-    made.globals |= {"FRONT_MEANING": MEANING, "NOT_MEASURED": NOT_MEASURED}
-    return made
+    environment.globals |= {one.__name__: one for one in functions}
+    environment.globals |= {
+        "interval": numbers.interval,
+        "signed_interval": numbers.signed_interval,
+        "effect_axis": EffectAxis,
+        "plan_tree": plan_tree_of,
+        "rl": f"rl {NO_FORMULAS}",
+        "MOST_ROWS": MOST_ROWS,
+        "STAR": STAR,
+        "FRONT_MEANING": MEANING,
+        "NOT_MEASURED": NOT_MEASURED,
+    }
+    return environment
 
 
 def compile_templates(names: Sequence[str]) -> None:
@@ -173,3 +168,72 @@ def ranked(comparison: Comparison) -> list[VariantPlan]:
     """Return the variants in their order in the main metric, those without scores last."""
     rank = {row["variant_id"]: place for place, row in enumerate(comparison.ranking.to_dict("records"))}
     return sorted(comparison.variants, key=lambda plan: rank.get(plan.variant_id, len(rank)))
+
+
+_LONGEST = 80  # characters of an id that are kept: with what is added a file name that every file system takes
+_DIGEST = re.compile(r"-[0-9a-f]{8}$")
+
+
+def anchors(question_ids: Iterable[str]) -> dict[str, str]:
+    """Return `q-` and the id for each of `question_ids`, of the letters, digits and marks that are safe anywhere.
+
+    An id that had to be changed, or that another one equals but for upper and lower case, ends in a digest of it, so
+    that no two are alike, also where file names ignore case.
+    """
+    ids = list(dict.fromkeys(question_ids))
+    safe = {one: re.sub(r"[^A-Za-z0-9._-]+", "-", one)[:_LONGEST] for one in ids}
+    alike = Counter(name.lower() for name in safe.values())
+    kept = {one for one, name in safe.items() if one == name and alike[name.lower()] == 1 and not _DIGEST.search(name)}
+    digests = {one: hashlib.sha256(one.encode(errors="surrogatepass")).hexdigest()[:8] for one in safe}
+    return {one: f"q-{name}" if one in kept else f"q-{name}-{digests[one]}" for one, name in safe.items()}
+
+
+STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
+_KEPT = 4096  # passages without evidence, as they are written
+
+
+def marked(parts: Sequence[Piece]) -> Markup:
+    """Return a text in pieces, its evidence marked."""
+    written = (f"<mark>{escape(part.text)}</mark>" if part.is_evidence else escape(part.text) for part in parts)
+    return Markup(f"<bdi>{''.join(written)}</bdi>")  # noqa: S704 -- escaped before
+
+
+def passage(hit: Hit, text: str, question: Question) -> Markup:
+    """Return one line that tells where a passage stands and how it goes, at its evidence; opened, all of it.
+
+    Args:
+        hit: where it stands.
+        text: in full, or "" where that is not known.
+        question: whose evidence is marked.
+    """
+    if holds_evidence(hit, question):
+        return _written(place(hit.source, hit.page), pieces(hit, text, question), f"{STAR} ")
+    return _without_evidence(hit.source, hit.page, text)
+
+
+def rank_cells(ranks: Sequence[Rank | None]) -> Markup:
+    """Return the cells of a passage's row: where each ranking has it."""
+    cells = []
+    for one in ranks:
+        text = "·" if one is None else str(one.rank)
+        if one is not None and one.dropped:
+            text = f"({text})"
+        elif one is not None and one.in_context:
+            text = f"<b>{text}</b>"
+        cells.append(f'<td class="num">{text}</td>')
+    return Markup("".join(cells))  # noqa: S704 -- numbers only
+
+
+@lru_cache(_KEPT)
+def _without_evidence(source: str, page: int | None, text: str) -> Markup:
+    return _written(place(source, page), (Piece(text),) if text else (), "")
+
+
+def _written(where: str, parts: Sequence[Piece], sign: str) -> Markup:
+    begin = f'{sign}<bdi class="where">{escape(where)}</bdi>'
+    if not parts:
+        return Markup(f'<p class="passage">{begin}</p>')  # noqa: S704 -- escaped before
+    return Markup(  # noqa: S704 -- escaped before
+        f'<details class="passage"><summary>{begin} <span class="opening">{marked(opening(parts))}</span></summary>\n'
+        f'<p class="text">{marked(parts)}</p></details>'
+    )

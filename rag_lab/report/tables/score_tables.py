@@ -1,4 +1,4 @@
-"""The tables of scores, differences and effects, what a sweep cost, and the names that `--table` takes."""
+"""The tables of scores, differences and effects, and what a sweep cost."""
 
 from __future__ import annotations
 
@@ -21,27 +21,39 @@ from rag_lab.statistics.noise_components import noise_floor
 if TYPE_CHECKING:
     import pandas as pd
 
-
-_COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
-_OPEN_HEADER = (*_COVERAGE_HEADER[:-1], "mean", "worst to best mean", "reasons")
-_ORDER_HEADER = ("rank", "variant", "failures counted", "mean", "scored", "failed")
+CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
 
 
-def order_table(comparison: Comparison) -> Table:
-    """Return the ranking as a table."""
-    rows = [
+def scores_tables(comparison: Comparison) -> dict[str, list[Table]]:
+    """Return scores, differences, the order of the variants, and those without scores."""
+    run, name = comparison.run, comparison.name
+    metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
+    scores = scores_table(f"{run.name}: scores", comparison.summary, metrics, name, comparison.measured)
+    failed = tuple((name(variant), reason) for variant, reason in comparison.failed.items())
+    order = tuple(
         (
             str(row["rank"]),
-            comparison.name(row["variant_id"]),
+            name(row["variant_id"]),
             plain(row["ranked_by"]),
             plain(row["mean"]),
             f"{row['scored']}/{row['asked']}",
             str(row["failed"]),
         )
         for row in comparison.ranking.to_dict("records")
-    ]
-    metric = comparison.directed(comparison.main_metric or "")
-    return Table(f"Order in {metric}, failures counted as its worst value", _ORDER_HEADER, tuple(rows), 2)
+    )
+    header = ("rank", "variant", "failures counted", "mean", "scored", "failed")
+    main = comparison.main_metric
+    title = f"Order in {comparison.directed(main or '')}, failures counted as its worst value"
+    return {
+        "scores": [scores],
+        "differences": [differences_of(comparison)],
+        "order": [Table(title, header, order, names=2)] if main is not None else [],
+        "failed": [Table(f"{run.name}: without scores", ("variant", "reason"), failed, names=2)],
+    }
+
+
+_COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
+_OPEN_HEADER = (*_COVERAGE_HEADER[:-1], "mean", "worst to best mean", "reasons")
 
 
 def coverage_table(comparison: Comparison) -> Table:
@@ -55,9 +67,8 @@ def coverage_table(comparison: Comparison) -> Table:
         for plan in comparison.variants:
             cell = comparison.cell(plan.variant_id, metric)
             if cell is not None:
-                groups.setdefault(_counts(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0])), []).append(
-                    comparison.codes[plan.variant_id]
-                )
+                key = _counts(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0]))
+                groups.setdefault(key, []).append(comparison.codes[plan.variant_id])
     n_scored = comparison.summary["variant_id"].nunique()
     who = ("all variants" if len(codes) == n_scored > 1 else " ".join(codes) for codes in groups.values())
     rows: list[tuple[str, ...]] = [(key[0], named, *key[1:]) for key, named in zip(groups, who, strict=True)]
@@ -90,36 +101,6 @@ def _counts(cell: dict[str, Any], gaps: pd.DataFrame) -> tuple[str, ...]:
     return (cell["metric"], *counts, *means, ". ".join(reasons_by_status))
 
 
-_NOISE_HEADER = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")
-
-EFFECT_HEADER = ("effect", "n", "difference", "95% interval", "p", "corrected p", "family", "effect size", "verdict")
-_KINDS = {"main": "main effects", "interaction": "interactions", "conditional": "each effect at each level beside it"}
-
-_DECIMALS = {"calls": 0, "tokens": 0, "cost_usd": 4}
-_UNITS = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
-
-SUMMARY_HEADER = ("variant", "metric", "mean", "95% interval", "scored", "failed", "not applicable")
-DIFFERENCE_HEADER = (
-    *("variant", "metric", "n", "difference", "95% interval", "p", "corrected p", "family", "effect size"),
-    *("won/tied/lost", "verdict"),
-)
-CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
-
-
-def scores_tables(comparison: Comparison) -> dict[str, list[Table]]:
-    """Return scores, differences, the order of the variants, and those without scores."""
-    run = comparison.run
-    metrics = (*comparison.quality_metrics, *comparison.cost_metrics)
-    scores = scores_table(f"{run.name}: scores", comparison.summary, metrics, comparison.name, comparison.measured)
-    rows = tuple((comparison.name(variant), reason) for variant, reason in comparison.failed.items())
-    return {
-        "scores": [scores],
-        "differences": [differences_of(comparison)],
-        "order": [order_table(comparison)] if comparison.main_metric is not None else [],
-        "failed": [Table(f"{run.name}: without scores", ("variant", "reason"), rows, names=2)],
-    }
-
-
 def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
     """Return of two runs: scores, differences, the variants that both have, and what changed."""
     metrics = list(dict.fromkeys(found.summary["metric"]))
@@ -134,9 +115,32 @@ def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
     }
 
 
-def verdicts_table(comparison: Comparison) -> Table:
-    """Return of each difference what fits beside its verdict in full into the lines of a terminal."""
-    return differences_of(comparison).only("variant", "metric", "difference", "95% interval", "verdict")
+def scores_table(
+    title: str,
+    summary: pd.DataFrame,
+    metrics: Sequence[str],
+    name: Callable[[str], str],
+    measured: Callable[[str, str], str] = lambda _, metric: metric,
+) -> Table:
+    """Return a row a (metric, variant): mean, interval, and how many of those asked were scored.
+
+    `name` says what a variant is called, `measured` what was measured of it.
+    """
+    rows = tuple(
+        (
+            name(row["variant_id"]),
+            measured(str(row["variant_id"]), str(row["metric"])),
+            plain(row["mean"]),
+            interval(row["low"], row["high"]),
+            f"{row['scored']}/{row['asked']}",
+            str(row["failed"]),
+            str(row["not_applicable"]),
+        )
+        for metric in metrics
+        for row in summary[summary["metric"] == metric].to_dict("records")
+    )
+    header = ("variant", "metric", "mean", "95% interval", "scored", "failed", "not applicable")
+    return Table(title, header, rows, names=2)
 
 
 def differences_title(comparison: Comparison) -> str:
@@ -152,21 +156,6 @@ def differences_title(comparison: Comparison) -> str:
     return f"{run.name}: {against} (correction: {CORRECTIONS[comparison.correction]}, in each family{strict})"
 
 
-def scores_table(
-    title: str,
-    summary: pd.DataFrame,
-    metrics: Sequence[str],
-    name: Callable[[str], str],
-    measured: Callable[[str, str], str] = lambda _, metric: metric,
-) -> Table:
-    """Return a row a (metric, variant): mean, interval, and how many of those asked were scored.
-
-    `name` says what a variant is called, `measured` what was measured of it.
-    """
-    rows = [row for metric in metrics for row in _records(summary) if row["metric"] == metric]
-    return Table(title, SUMMARY_HEADER, tuple(_scores(row, name, measured) for row in rows), names=2)
-
-
 def differences_of(comparison: Comparison, differences: pd.DataFrame | None = None) -> Table:
     """Return the differences of a run, or some of them, with what test, interval and margin allow one to say."""
     return differences_table(
@@ -174,7 +163,7 @@ def differences_of(comparison: Comparison, differences: pd.DataFrame | None = No
         comparison.differences if differences is None else differences,
         comparison.name,
         is_paired=differences is not None,
-        said=partial(difference_text, comparison),
+        verdict=partial(difference_text, comparison),
     )
 
 
@@ -184,91 +173,70 @@ def differences_table(
     name: Callable[[str], str],
     *,
     is_paired: bool = False,
-    said: Callable[[dict[str, Any]], str] = lambda row: short_verdict(str(row["verdict"])),
+    verdict: Callable[[dict[str, Any]], str] = lambda row: short_verdict(str(row["verdict"])),
 ) -> Table:
     """Return a row a comparison: difference, interval, p, and what can be said; all pairs name both variants."""
     is_paired = is_paired or differences["against"].nunique() > 1
-    rows = tuple((*_difference(row, name, is_paired), said(row)) for row in _records(differences))
-    return Table(title, DIFFERENCE_HEADER, rows, names=2, words=1)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
-
-
-def _scores(row: dict[str, Any], name: Callable[[str], str], measured: Callable[[str, str], str]) -> tuple[str, ...]:
-    return (
-        name(row["variant_id"]),
-        measured(str(row["variant_id"]), str(row["metric"])),
-        plain(row["mean"]),
-        interval(row["low"], row["high"]),
-        f"{row['scored']}/{row['asked']}",
-        str(row["failed"]),
-        str(row["not_applicable"]),
-    )
-
-
-def _difference(row: dict[str, Any], name: Callable[[str], str], is_paired: bool) -> tuple[str, ...]:
-    return (
-        f"{name(row['variant_id'])} against {name(row['against'])}" if is_paired else name(row["variant_id"]),
-        str(row["metric"]),
-        str(row["n"]),
-        signed(row["difference"]),
-        signed_interval(row["low"], row["high"]),
-        p_value(row["p_value"]),
-        p_value(row["p_corrected"]),
-        str(row["family"]),
-        signed(row["effect_size"]),
-        f"{row['wins']}/{row['ties']}/{row['losses']}",
-    )
-
-
-def bill_table(tables: RunTables) -> Table:
-    """Return a row a stage or metric and one of all, minutes in the title; no rows where the run is not finished."""
-    columns = [(measure, when) for measure in _UNITS for when in ("estimated", "spent")]
-    header = ("stage or metric", *(f"{_UNITS[measure]} {when}" for measure, when in columns))
-    title = "What the sweep was estimated to take, and took"
-    spent = of_calls(tables.manifest.get("spent", []))
-    if "spent" in tables.manifest:
-        title += f"; {minutes_text(spent)}"
     rows = tuple(
-        (str(row["purpose"]), *(_text(row.get(f"{measure}_{when}"), _DECIMALS[measure]) for measure, when in columns))
-        for row in with_total(spent)
+        (
+            f"{name(row['variant_id'])} against {name(row['against'])}" if is_paired else name(row["variant_id"]),
+            str(row["metric"]),
+            str(row["n"]),
+            *_effect_cells(row, row["difference"]),
+            f"{row['wins']}/{row['ties']}/{row['losses']}",
+            verdict({str(key): value for key, value in row.items()}),
+        )
+        for row in differences.to_dict("records")
     )
-    return Table(title, header, rows)
+    header = ("variant", "metric", "n", *_EFFECT_HEADER, "won/tied/lost", "verdict")
+    return Table(title, header, rows, names=2, words=1)
 
 
-def _text(value: Any, decimals: int) -> str:
-    return DASH if (known := number(value)) is None else f"{known:,.{decimals}f}"
+_EFFECT_HEADER = ("difference", "95% interval", "p", "corrected p", "family", "effect size")
+
+
+def _effect_cells(row: dict[Any, Any], effect: float) -> tuple[str, ...]:
+    ends, raw, corrected = signed_interval(row["low"], row["high"]), row["p_value"], row["p_corrected"]
+    return signed(effect), ends, p_value(raw), p_value(corrected), str(row["family"]), signed(row["effect_size"])
 
 
 def effect_tables(found: EffectsFound, metric: str) -> list[Table]:
     """Return the effects on `metric` by kind. Toggles are not there: they are the differences from the baseline."""
+    kinds = {  # how a kind is called, and how it names the level of its other factor
+        "main": ("main effects", ""),
+        "interaction": ("interactions", " × "),
+        "conditional": ("each effect at each level beside it", " while "),
+    }
     ours = found.table[found.table["metric"] == metric]
-    return [
-        Table(f"{metric}: {title}", EFFECT_HEADER, rows, words=1)
-        for kind, title in _KINDS.items()
-        if (rows := tuple(_effect(row) for row in ours[ours["kind"] == kind].to_dict("records")))
-    ]
+    tables = []
+    for kind, (title, joined) in kinds.items():
+        rows = []
+        for row in ours[ours["kind"] == kind].to_dict("records"):
+            other = f"{joined}{row['other']}={row['other_level']}" if joined else ""
+            name = f"{row['factor']}={row['level']}{other}, against {row['first']}"
+            verdict = short_verdict(str(row["verdict"]))
+            rows.append((name, str(row["n"]), *_effect_cells(row, row["effect"]), verdict))
+        if rows:
+            header = ("effect", "n", *_EFFECT_HEADER, "verdict")
+            tables.append(Table(f"{metric}: {title}", header, tuple(rows), words=1))
+    return tables
 
 
-def _effect(row: dict[Any, Any]) -> tuple[str, ...]:
-    name = f"{row['factor']}={row['level']}"
-    if row["kind"] == "interaction":
-        name += f" × {row['other']}={row['other_level']}"
-    elif row["kind"] == "conditional":
-        name += f" while {row['other']}={row['other_level']}"
-    return (
-        f"{name}, against {row['first']}",
-        str(row["n"]),
-        signed(row["effect"]),
-        signed_interval(row["low"], row["high"]),
-        p_value(row["p_value"]),
-        p_value(row["p_corrected"]),
-        str(row["family"]),
-        signed(row["effect_size"]),
-        short_verdict(str(row["verdict"])),
-    )
+def bill_table(tables: RunTables) -> Table:
+    """Return a row a stage or metric and one of all, minutes in the title; no rows where the run is not finished."""
+    units = {"calls": ("calls", 0), "tokens": ("tokens", 0), "cost_usd": ("USD", 4)}  # with their decimals
+    columns = [(measure, when) for measure in units for when in ("estimated", "spent")]
+    header = ("stage or metric", *(f"{units[measure][0]} {when}" for measure, when in columns))
+    title = "What the sweep was estimated to take, and took"
+    spent = of_calls(tables.manifest.get("spent", []))
+    if "spent" in tables.manifest:
+        title += f"; {minutes_text(spent)}"
+    rows = []
+    for row in with_total(spent):
+        values = [(number(row.get(f"{measure}_{when}")), units[measure][1]) for measure, when in columns]
+        texts = (DASH if value is None else f"{value:,.{decimals}f}" for value, decimals in values)
+        rows.append((str(row["purpose"]), *texts))
+    return Table(title, header, tuple(rows))
 
 
 def noise_table(tables: RunTables) -> Table:
@@ -279,4 +247,5 @@ def noise_table(tables: RunTables) -> Table:
         total = sum(value or 0.0 for value in parts)
         shares = [DASH if value is None or not total else f"{100 * value / total:.0f}%" for value in parts]
         rows.append((metric, *shares, f"{found.repeats:.3g}", plain(number(noise_floor(found).value))))
-    return Table("Variance of a single score by source, and the noise floor", _NOISE_HEADER, tuple(rows))
+    header = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")
+    return Table("Variance of a single score by source, and the noise floor", header, tuple(rows))

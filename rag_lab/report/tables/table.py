@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_lab._kit.wording import DASH, MINUS, text_table
@@ -58,21 +57,22 @@ class Table:
     def to_markdown(self) -> str:
         """Return a table as GitHub's Markdown writes it."""
         line = ["--:" if right else ":--" for right in self.is_number]
-        rows = [_markdown_row(self.header), f"|{'|'.join(line)}|", *map(_markdown_row, self.rows)]
-        return f"**{escape_markdown(self.title)}**\n\n" + "\n".join(rows)
+        header, *rows = [f"| {' | '.join(map(escape_markdown, row))} |" for row in (self.header, *self.rows)]
+        return f"**{escape_markdown(self.title)}**\n\n" + "\n".join([header, f"|{'|'.join(line)}|", *rows])
 
     def to_latex(self) -> str:
         """Return a `table` with booktabs' rules; the document needs `\\usepackage{booktabs}`."""
         columns = "".join("r" if right else "l" for right in self.is_number)
+        header, *rows = [rf"{' & '.join(map(escape_latex, row))} \\" for row in (self.header, *self.rows)]
         lines = [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{escape_latex(self.title)}}}",
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
-            _latex_row(self.header),
+            header,
             r"\midrule",
-            *map(_latex_row, self.rows),
+            *rows,
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
@@ -89,11 +89,3 @@ def escape_markdown(text: str) -> str:
     """Return `text` on one line so that nothing in it is read as Markdown or HTML."""
     line = " ".join(visible(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(escape_markdown, cells))} |"
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return f"{' & '.join(map(escape_latex, cells))} \\\\"

@@ -20,11 +20,15 @@ from rag_lab.runs.omissions import asked_sentence
 
 def to_markdown(comparison: Comparison) -> str:
     """Return question, verdict, sections, what went wrong and how to reproduce, as GitHub's Markdown."""
-    run = comparison.run
+    run, box = comparison.run, verdict_box(comparison)
+    others = (f"- **{term}**: {escape_markdown(' '.join(sentences))}" for term, sentences in box.lines[1:])
     parts = [
         f"# {escape_markdown(run.name)}",
         f"**{escape_markdown(run.question)}**" if run.question else "",
-        *_advice(comparison),
+        f"**{escape_markdown(box.found.headline)}**",
+        "\n".join(others),
+        escape_markdown(" ".join(box.reasons)),
+        module_table(comparison, box.rows).to_markdown() if box.rows else "",
         escape_markdown(asked_sentence(len(run.questions), run.left_out)),
         _list([*conclusions(comparison), families_sentence(comparison)]),
         *(_section(comparison, one) for one in sections(comparison, "markdown")),
@@ -37,43 +41,21 @@ def to_markdown(comparison: Comparison) -> str:
 def _section(comparison: Comparison, section: Section) -> str:
     """Return a section with its sentences and its first table; nothing where it has none."""
     if section.id == "scores":
-        told = _all_scores(comparison)
-    else:
-        tables = (t.to_markdown() for made in section.tables(comparison).values() for t in made if t.rows)
-        told = [_list(section.sentences(comparison)), next(tables, "")]
-    told = list(filter(None, told))
-    return "\n\n".join([f"## {escape_markdown(section.title.format(c=comparison))}", *told]) if told else ""
-
-
-def _advice(comparison: Comparison) -> list[str]:
-    """Return the box of the verdict, and a row a module."""
-    box = verdict_box(comparison)
-    others = [f"**{term}**: {escape_markdown(' '.join(told))}" for term, told in box.lines[1:]]
-    table = module_table(comparison, box.rows).to_markdown() if box.rows else ""
-    return [
-        f"**{escape_markdown(box.found.headline)}**",
-        "\n".join(f"- {line}" for line in others),
-        escape_markdown(" ".join(box.reasons)),
-        table,
-    ]
-
-
-def _all_scores(comparison: Comparison) -> list[str]:
-    """Return the scores, those of metrics on few of the questions apart."""
-    apart = sparse_metrics(comparison)
-    shown = [metric for metric in comparison.quality_metrics if metric not in apart]
-    read = (
-        "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked. Seconds are medians, "
-        "of answers over the questions that are answered; chunks, minutes and MB are what embedding the index took."
-    )
-    parts = [_scores(comparison, shown), read]
-    if apart:
-        parts += [
-            "Measured on few of the questions:",
-            _list(sparse_metric_sentences(apart)),
-            _scores(comparison, list(apart)),
+        sparse = sparse_metrics(comparison)
+        parts = [
+            _scores(comparison, [metric for metric in comparison.quality_metrics if metric not in sparse]),
+            "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked. Seconds are "
+            "medians, of answers over the questions that are answered; chunks, minutes and MB are what embedding the "
+            "index took.",
         ]
-    return parts
+        if sparse:
+            parts += ["Measured on few of the questions:", _list(sparse_metric_sentences(sparse))]
+            parts.append(_scores(comparison, list(sparse)))
+    else:
+        tables = (t.to_markdown() for found in section.tables(comparison).values() for t in found if t.rows)
+        parts = [_list(section.sentences(comparison)), next(tables, "")]
+    parts = list(filter(None, parts))
+    return "\n\n".join([f"## {escape_markdown(section.title.format(c=comparison))}", *parts]) if parts else ""
 
 
 def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
@@ -85,8 +67,9 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
         f"|:--|{'--:|' * (len(metrics) + 5)}",
     ]
     for plan in comparison.variants:
-        cut = comparison.truncation[plan.variant_id].mark
-        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}" + (f" ({cut})" if cut else "")
+        truncated = comparison.truncation[plan.variant_id].mark
+        name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}"
+        name += f" ({truncated})" if truncated else ""
         cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
         if plan.variant_id in comparison.failed:
             cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]
@@ -118,25 +101,20 @@ def _incidents(comparison: Comparison) -> str:
     ]
     for one in stage_incidents(comparison):
         did = "fell back" if one["status"] == "fallback" else "failed"
-        lines.append(f"- stage {escape_markdown(one['stage'])} {did} {_where(one)}: {_reasons(one)}")
-    lines += [
-        f"- {escape_markdown(one['metric'])} failed {_where(one)}: {_reasons(one)}"
-        for one in score_incidents(comparison)
-    ]
+        lines.append(f"- stage {escape_markdown(one['stage'])} {did} {_where_and_why(one)}")
+    failed = score_incidents(comparison)
+    lines += [f"- {escape_markdown(one['metric'])} failed {_where_and_why(one)}" for one in failed]
     problems = comparison.manifest.get("problems", [])
     if problems:
         lines.append(f"- {counted(len(problems), 'problem')} in the input, the first: {escape_markdown(problems[0])}")
     return "## Not as planned\n\n" + ("\n".join(lines) or "Nothing.")
 
 
-def _where(one: dict[str, Any]) -> str:
+def _where_and_why(one: dict[str, Any]) -> str:
     counts = [f"{code} {count}" + (f"/{runs}" if runs else "") for code, count, runs in one["where"]]
-    return f"({', '.join(counts)})"
-
-
-def _reasons(one: dict[str, Any]) -> str:
     reasons = "; ".join(f"{escape_markdown(reason)} ({count}×)" for reason, count in one["found"].shown)
-    return reasons + (f"; {one['found'].more} for other reasons" if one["found"].more else "")
+    reasons += f"; {one['found'].more} for other reasons" if one["found"].more else ""
+    return f"({', '.join(counts)}): {reasons}"
 
 
 def _reproduce(comparison: Comparison) -> str:

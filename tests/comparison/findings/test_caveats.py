@@ -22,11 +22,11 @@ from rag_lab.models.truncation import Truncation
 from rag_lab.records import Hit, Question, StageRecord, Trace
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.text.compare_screen import screen
+from rag_lab.report.text.compare_text import screen
 from rag_lab.report.text.markdown import to_markdown
+from rag_lab.runs.omissions import TruncationRecord
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder
 from rag_lab.runs.trace_file import read_traces, write_traces
-from rag_lab.runs.truncation_record import TruncationRecord, truncation_record
 
 SIZES = {"small": {}, "large": {"corpus.chunk_size": 2000}}
 CUT = {
@@ -135,9 +135,9 @@ def test_a_record_that_is_damaged_is_named(ran: Any, damage: Any) -> None:
     path = ran.variant_dir("large") / RECORD_FILE
     path.write_text(json.dumps({"unread": damage}))
     with pytest.raises(DamagedFile, match="record.json"):
-        truncation_record(ran, "large")
+        ran.truncation("large")
     path.write_text("{}")
-    assert truncation_record(ran, "large") is None
+    assert ran.truncation("large") is None
 
 
 ANSWERS = "ragas.semantic_similarity"

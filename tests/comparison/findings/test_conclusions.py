@@ -28,10 +28,9 @@ from rag_lab.comparison.findings.conclusions import (
 from rag_lab.comparison.tables.pareto import CostFronts, Front
 from rag_lab.records import StageRecord
 from rag_lab.report.page.report_page import to_html, write_report
-from rag_lab.report.sections import all_tables
 from rag_lab.report.shown_comparison import compare
 from rag_lab.report.tables.score_tables import noise_table
-from rag_lab.report.text.compare_text import write
+from rag_lab.report.text.compare_text import compare_text
 from rag_lab.runs.omissions import SamePipeline
 from rag_lab.runs.trace_file import read_traces, write_traces
 from rag_lab.statistics.noise_components import noise, noise_floor
@@ -61,7 +60,7 @@ def test_degenerate_data_give_a_sentence(synthetic: ModuleType, tmp_path: Path, 
     found = compare(run.path)
     assert any(said in sentence for sentence in conclusions(found)), conclusions(found)
     shown = [to_html(found), found.to_markdown(), found._repr_html_()]
-    shown += [write(conclusions(found), all_tables(found), form) for form in ("text", "markdown", "latex")]
+    shown += [compare_text(run.path, form=form) for form in ("text", "markdown", "latex")]
     for text in shown:
         assert not re.search(r"\b(nan|NaN|inf|None(?! was))\b", re.sub(r"<[^>]+>", "", text))
 

@@ -7,7 +7,8 @@ import pytest
 from rag_lab.experiment.executors.job import Origin
 from rag_lab.experiment.executors.job_queue import JobQueue, export_status, import_status
 from rag_lab.experiment.executors.task import Task
-from rag_lab.runs.live_file import LiveVariant, read_live_variant, write_live
+from rag_lab.runs.live_file import LIVE_FILE, LiveVariant, read_live
+from rag_lab.runs.run_folder import write_json
 
 
 def task(name, identity="i"):
@@ -55,11 +56,11 @@ def test_a_status_arrives_by_the_clock_of_whoever_reads_it(tmp_path, monkeypatch
     there, here = tmp_path / "there", tmp_path / "here"
     there.mkdir(), here.mkdir()
     now = time.time()
-    write_live(there, LiveVariant("generate", now - 5, 1, 2, 0, 3, 4, 1, 0, "refused"))
+    write_json(there / LIVE_FILE, LiveVariant("generate", now - 5, 1, 2, 0, 3, 4, 1, 0, "refused"))
     status = export_status(there)
     monkeypatch.setattr(time, "time", lambda: now - 3600)
     import_status(here, status)
-    found = read_live_variant(here)
+    found = read_live(here, LiveVariant)
     assert (found.stage, found.done, found.total, found.reason) == ("generate", 1, 2, "refused")
     assert now - 3600 - found.stage_began == pytest.approx(5, abs=2)
 

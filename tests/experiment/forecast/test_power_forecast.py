@@ -10,7 +10,7 @@ from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, powe
 from rag_lab.experiment.forecast.power_text import power_text
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import CONFIG_FILE, SCORES_FILE
-from rag_lab.runs.score_file import COLUMNS, write_frame
+from rag_lab.runs.score_file import COLUMNS, write_scores
 
 MORE = [
     {"id": f"m{n}", "question": f"At how many bar does valve {n} open?", "evidence": [{"source": "press.md"}]}
@@ -54,7 +54,7 @@ def run_of(checked, path, n=60, spread=0.2, same=(), rename=None):
         folder = run.variant_dir(variant.variant_id)
         folder.mkdir(parents=True)
         (folder / CONFIG_FILE).write_text(variant.config.to_yaml())
-    write_frame(path / SCORES_FILE, pd.DataFrame(rows, columns=list(COLUMNS)))
+    write_scores(path / SCORES_FILE, pd.DataFrame(rows, columns=list(COLUMNS)))
     return run
 
 

@@ -1,14 +1,12 @@
 import xml.etree.ElementTree as ET
 
-import pytest
 from small_plans import install_doubles, write_plan
 
-from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.work import Work, WorkTree
-from rag_lab.report.figures.plan_tree import plan_tree_of, plan_tree_svg, tree_lines
-from rag_lab.runs.plan_tree import Branch, read_tree, write_tree
+from rag_lab.report.figures.plan_tree import TREE_FILE, Branch, plan_tree_of, plan_tree_svg, tree_lines
+from rag_lab.runs.run_folder import read_record, write_json
 
 
 def grown():
@@ -41,11 +39,9 @@ def test_the_figure_draws_each_branch_once_and_escapes_what_it_shows(tmp_path):
     evil = Branch("", "", 2, branches=(Branch("<script>", "a", 1), Branch("b", "a", 1)))
     assert "<script>" not in plan_tree_svg(evil) and "&lt;script&gt;" in plan_tree_svg(evil)
     assert plan_tree_of(tmp_path) == ""
-    write_tree(tmp_path, grown())
-    assert read_tree(tmp_path) == grown() and "<svg" in plan_tree_of(tmp_path)
+    write_json(tmp_path / TREE_FILE, grown())
+    assert read_record(tmp_path / TREE_FILE, Branch, "") == grown() and "<svg" in plan_tree_of(tmp_path)
     (tmp_path / "tree.json").write_text("[]")
-    with pytest.raises(DamagedFile, match="it holds no tree of variants"):
-        read_tree(tmp_path)
     assert plan_tree_of(tmp_path) == ""
 
 

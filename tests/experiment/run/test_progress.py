@@ -6,8 +6,8 @@ import pytest
 
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.run.progress import SweepProgress
-from rag_lab.runs.live_file import LiveVariant, write_live
-from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.live_file import LIVE_FILE, LiveVariant
+from rag_lab.runs.run_folder import RunFolder, write_json
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def run(tmp_path):
 
 
 def tell(run, name, stage, done=0, total=None):
-    write_live(run.variant_dir(name), LiveVariant(stage, time() - 10.0, done, total))
+    write_json(run.variant_dir(name) / LIVE_FILE, LiveVariant(stage, time() - 10.0, done, total))
 
 
 def go_through(run):

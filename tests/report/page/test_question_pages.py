@@ -20,9 +20,8 @@ from rag_lab.comparison.questions.question_tables import question_values
 from rag_lab.errors import RagLabError
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
 from rag_lab.report.page import report_page
-from rag_lab.report.page.passages import anchors
 from rag_lab.report.page.report_page import to_html, write_report
-from rag_lab.report.page.templates import macro
+from rag_lab.report.page.templates import anchors, macro
 
 
 @pytest.fixture

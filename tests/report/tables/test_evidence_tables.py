@@ -7,8 +7,8 @@ import pytest
 from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_sentence, evidence_sentences
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.report.sections import named_tables
-from rag_lab.report.tables.evidence_tables import evidence_by_class_table, evidence_table, moved_table
-from rag_lab.report.text.compare_screen import screen
+from rag_lab.report.tables.evidence_tables import evidence_tables
+from rag_lab.report.text.compare_text import screen
 from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_folder import write_json
 
@@ -19,19 +19,19 @@ def fresh(build, tmp_path):
 
 
 def test_each_row_adds_up_and_states_in_which_nothing_ended_have_no_column(wide):
-    table = evidence_table(wide)
+    table = evidence_tables(wide)[0]
     assert table.header[:2] == ("variant", "pieces") and "lost in selection" not in table.header
     assert len(table.rows) == len(wide.variants) - 1  # one failed
     for _, pieces, *counts in table.rows:
         assert sum(map(int, counts)) == int(pieces) == 36  # of 40 questions four have no evidence
-    of_classes = [row[2:] for row in evidence_by_class_table(wide).rows if row[1] == table.rows[0][0]]
+    of_classes = [row[2:] for row in evidence_tables(wide)[2].rows if row[1] == table.rows[0][0]]
     assert [sum(map(int, column)) for column in zip(*of_classes, strict=True)] == list(map(int, table.rows[0][1:]))
 
 
 def test_what_moved_takes_one_count_to_the_other(wide):
-    header, (base, *others) = evidence_table(wide).header[2:], list(evidence_table(wide).rows)
+    header, (base, *others) = evidence_tables(wide)[0].header[2:], list(evidence_tables(wide)[0].rows)
     for other in others:
-        moves = [row for row in moved_table(wide).rows if row[0] == other[0]]
+        moves = [row for row in evidence_tables(wide)[1].rows if row[0] == other[0]]
         for name, before, after in zip(header, base[2:], other[2:], strict=True):
             net = sum(int(n) * ((to == name) - (come == name)) for _, come, to, n in moves)
             assert int(before) + net == int(after)
@@ -39,7 +39,7 @@ def test_what_moved_takes_one_count_to_the_other(wide):
 
 def test_a_run_that_recorded_its_index_and_one_that_did_not_say_so(fresh):
     old = read_comparison(fresh.path)
-    assert "not found or not indexed" in evidence_table(old).header
+    assert "not found or not indexed" in evidence_tables(old)[0].header
     assert "was not recorded by this run" in evidence_sentences(old)[1]
     assert "not found or not indexed" in baseline_sentence(old)[0]
     first, *others = [plan.variant_id for plan in fresh.variants]
@@ -48,7 +48,7 @@ def test_a_run_that_recorded_its_index_and_one_that_did_not_say_so(fresh):
     for name in others:
         write_json(fresh.variant_dir(name) / "record.json", {"not_indexed": {"q002": [0]}})
     new = read_comparison(fresh.path)
-    assert "not found" in evidence_table(new).header and not any(
+    assert "not found" in evidence_tables(new)[0].header and not any(
         "was not recorded" in sentence for sentence in evidence_sentences(new)
     )
 
@@ -75,4 +75,4 @@ def test_counts_above_a_thousand_are_written_in_groups(wide):
     found = wide.evidence
     many = replace(wide)
     many.__dict__["evidence"] = replace(found, items=found.items.loc[found.items.index.repeat(40)])
-    assert evidence_table(many).rows[0][1] == "1,440"
+    assert evidence_tables(many)[0].rows[0][1] == "1,440"

@@ -9,7 +9,7 @@ import pytest
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.score_tables import bill_table, coverage_table, order_table
+from rag_lab.report.tables.score_tables import bill_table, coverage_table, scores_tables
 from rag_lab.runs.run_folder import MANIFEST_FILE, read_json, write_json
 
 
@@ -60,7 +60,7 @@ def test_failing_on_the_hardest_questions_does_not_raise_a_variant(synthetic: Mo
     cells = {name: found.cell(name, synthetic.MAIN) or {} for name in PLANS}
     assert cells["other"]["mean"] > cells["base"]["mean"]
     assert not found.reliable("other", synthetic.MAIN)
-    order = order_table(found).rows
+    order = scores_tables(found)["order"][0].rows
     assert [row[1] for row in order] == ["A base", "B other"] and order[1][-1] == "8"
     page = to_html(found)
     assert page.index('<b class="letter">A</b> base') < page.index('<b class="letter">B</b> other')
