@@ -6,6 +6,7 @@ The last room: it may import all others, and none imports it.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 import typer
@@ -48,7 +49,7 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)  # of Python's 700, 10, 10: imports and reports make very many objects that stay
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
-        if completion.is_completing_bash():
+        if os.environ.get(completion.VARIABLE) == "complete_bash":
             completion.complete_bash(app)
             return
         with room_on_disk():

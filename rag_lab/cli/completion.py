@@ -125,11 +125,6 @@ VARIABLE = "_RAG_LAB_COMPLETE"
 _CUTS = "=:@"
 
 
-def is_completing_bash() -> bool:
-    """Tell whether this process was started by bash to complete a line."""
-    return os.environ.get(VARIABLE) == "complete_bash"
-
-
 def complete_bash(app: Callable[[], object]) -> None:
     """Let `app` complete the line that bash has cut, and print what bash can put in."""
     given = os.environ.get("COMP_WORDS", "")

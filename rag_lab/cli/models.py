@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, describe, download and check models.", no_args_is_help=True, rich_markup_mode=None)
 judge_app = typer.Typer(help="Try a judge before its scores are believed.", no_args_is_help=True, rich_markup_mode=None)
-
-
-@judge_app.callback()
-def _group() -> None:
-    """Try a judge before its scores are believed."""
+judge_app.callback()(lambda: None)  # without a callback, a group of one command would be that command
 
 
 @judge_app.command("check")

@@ -26,7 +26,13 @@ class GuardedStream:
 
     def write(self, text: str) -> int:
         """Write `text` as it may be shown."""
-        self._stream.write(_terminal(text) if self._stream.isatty() else _file(text))
+        is_terminal = self._stream.isatty()
+        if _LINE_UP.fullmatch(text) or _CLEARED.fullmatch(text):
+            self._stream.write(text if is_terminal else "")
+        elif text.startswith("\r"):  # a file gets a line each time of a bar, which would be drawn over itself
+            self._stream.write(("\r" if is_terminal else "\n") + shown(text[1:]))
+        else:
+            self._stream.write(shown(text))
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:
@@ -47,16 +53,3 @@ def guarded(stream: TextIO) -> TextIO:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     return cast(TextIO, GuardedStream(stream))
-
-
-def _terminal(text: str) -> str:
-    if _LINE_UP.fullmatch(text) or _CLEARED.fullmatch(text):
-        return text
-    return f"\r{shown(text[1:])}" if text.startswith("\r") else shown(text)
-
-
-def _file(text: str) -> str:
-    """Return what a file gets: of a bar, which would be drawn over itself, a line each time."""
-    if _LINE_UP.fullmatch(text) or _CLEARED.fullmatch(text):
-        return ""
-    return f"\n{shown(text[1:])}" if text.startswith("\r") else shown(text)

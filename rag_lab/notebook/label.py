@@ -47,12 +47,7 @@ class Found:
 
 
 class Labelling(Clickable):
-    """Questions that are labelled one after the other; every click is written at once.
-
-    Args:
-        pipelines: what finds the passages, all on the same documents; those of several are shown mixed.
-        questions: what is labelled.
-    """
+    """Questions that are labelled one after the other; every click is written at once. See `label`."""
 
     def __init__(self, pipelines: Sequence[Pipeline], questions: Sequence[Question]) -> None:
         self._pipelines, self.questions, self._place = pipelines, tuple(questions), 0

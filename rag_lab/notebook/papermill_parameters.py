@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rag_lab.errors import ConfigError, unknown_name
@@ -21,7 +21,10 @@ def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> di
         namespace: the notebook's `globals()`.
         declared: name to type (str, int or bool) of what the parameters cell sets.
     """
-    injected = [name for name in _injected(namespace.get("In", ())) if name not in declared]
+    # The names that the last cell of papermill's sets, among the cells that IPython has run.
+    source = next((cell for cell in reversed(namespace.get("In", ())) if cell.startswith(_INJECTED)), "")
+    assigned = [target for line in ast.parse(source).body if isinstance(line, ast.Assign) for target in line.targets]
+    injected = [one.id for one in assigned if isinstance(one, ast.Name) and one.id not in declared]
     problems = [unknown_name("parameter", name, declared) for name in injected]
     for name, value in namespace.items():
         # Classes and modules in capitals are no constants.
@@ -42,10 +45,3 @@ def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> di
     if problems:
         raise ConfigError("; ".join(problems))
     return values
-
-
-def _injected(cells: Sequence[str]) -> list[str]:
-    """Return the names that the last cell of papermill's sets, among the `cells` that IPython has run."""
-    source = next((cell for cell in reversed(cells) if cell.startswith(_INJECTED)), "")
-    assigned = [line for line in ast.parse(source).body if isinstance(line, ast.Assign)]
-    return [target.id for line in assigned for target in line.targets if isinstance(target, ast.Name)]

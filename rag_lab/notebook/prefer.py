@@ -22,12 +22,7 @@ class Preferring(Clickable):
     """Blind trials of two variants of a run, of which a person judges one after the other.
 
     Every choice is written to the run folder at once, so it goes on where it was left, here or in another notebook.
-
-    Args:
-        comparison: the run.
-        pair: ids of the two variants.
-        questions: at most so many are judged, a sample.
-        seed: draws sample, order and sides.
+    See `prefer`.
     """
 
     def __init__(self, comparison: Comparison, pair: tuple[str, str], questions: int, seed: int) -> None:

@@ -95,10 +95,10 @@ def test_03_compare_shows_the_run_and_its_questions(folder, run):
 def test_04_your_documents_goes_from_a_plain_folder_to_labels(folder, _home):
     documents = folder / "small" / "corpus"
     asked = "At what pressure does the relief valve of P-1 open?\nIs there fish on Fridays?"
-    text = shown(execute("04_your_documents", folder, FOLDER=str(documents), QUESTIONS=asked, PLAY=False))
+    text = shown(execute("04_your_documents", folder, FOLDER=str(documents), QUESTIONS=asked))
     for said in (
         "None of the 2 questions has a label", "0 of 2 labelled", "Click the sentence, table row",
         "290 bar", "Set ",
     ):  # fmt: skip
         assert said in text
-    assert "played" not in text and not (documents / "questions.jsonl").exists()
+    assert not (documents / "questions.jsonl").exists()

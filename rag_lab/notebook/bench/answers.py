@@ -25,12 +25,7 @@ class Stopped(Exception):  # noqa: N818 - it is no error
 
 
 class Job(Thread):
-    """Work in its own thread.
-
-    Args:
-        work: gets the job, and calls `step` where it may end.
-        ended: called at the very end, in the same thread.
-    """
+    """Work in its own thread: `work` calls `step` where it may end; `ended` is called at the end, in that thread."""
 
     def __init__(self, work: Callable[[Job], None], ended: Callable[[Job], None]) -> None:
         super().__init__(name="bench", daemon=True)
@@ -53,11 +48,7 @@ class Job(Thread):
         self.is_stopping = True
 
     def step(self, name: str, share: float) -> None:
-        """Enter a step, when this `share` of the work is done, from 0 to 1.
-
-        Raises:
-            Stopped: if somebody asked for an end.
-        """
+        """Enter a step, when this `share` of the work is done, from 0 to 1; raise `Stopped` if an end was asked for."""
         self.step_now, self.share = name, share
         if self.is_stopping:
             raise Stopped
@@ -85,11 +76,7 @@ _SEARCH_S = 0.5  # the first search of a kernel waits for the embedding model, t
 
 
 class Answers:
-    """The settings that were asked last, and every trace that came to its end.
-
-    Args:
-        pipeline: of any setting; its open indexes are shared by all.
-    """
+    """The settings that were asked last, and every trace that came to its end; all share open indexes."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -113,15 +100,9 @@ class Answers:
         self._pipelines.clear()
 
     def run(self, asked: Question, settings: Sequence[PipelineConfig], job: Job, changed: Callable[[], None]) -> None:
-        """Answer by every setting, the newest first: the others are remembered mostly.
+        """Answer by every setting, the newest (the last) first: the others are remembered mostly.
 
-        What keeps one from going on keeps none of the others.
-
-        Args:
-            asked: one of the data set's questions, or another.
-            settings: what answers it, the newest last.
-            job: gets each step, and may end it.
-            changed: called after each step.
+        What keeps one from going on keeps none of the others. `changed` is called after each step.
         """
         self._asked, self._settings = asked, tuple(settings)
         self._live, self._problems = {}, {}

@@ -26,6 +26,7 @@ from rag_lab.notebook.bench.toggles import Toggles
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
 from rag_lab.report.shown_comparison import ShownComparison
+from rag_lab.runs.run_folder import RunFolder
 
 EXPERIMENT = "experiments/bench.yaml"
 _BENCHES: dict[str, BenchWork] = {}  # the last of each name in this kernel
@@ -122,7 +123,15 @@ class BenchWork:
 
     def load(self, run: Path | str, variant: str) -> None:
         """Let the toggles stand as in a variant of a run folder."""
-        self.say(self.toggles.load(run, variant))
+        folder = RunFolder.open(run)
+        names = [plan.variant_id for plan in folder.variants]
+        if variant not in names:
+            raise ConfigError(unknown_name("variant", variant, names))
+        config = folder.config(variant)
+        if config is None:
+            raise ConfigError(f"The variant {variant} of {run} has not run yet, so nobody wrote down how it is set.")
+        self.toggles.now = config
+        self.say(f"The toggles stand as in {variant} of {folder.name}.")
 
     def ask(self, question: str) -> None:
         """Put a question into the box: a text of one's own, or the text or id of one of the data set's."""

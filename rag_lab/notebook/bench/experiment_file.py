@@ -29,17 +29,8 @@ def add_variants(
 ) -> list[str]:
     """Write the settings into the experiment file at `path` as variants of a list; return the names of those added.
 
-    What is a variant there already is not added again.
-
-    Args:
-        path: the file; made where it is not there, the first setting being its base and its baseline.
-        settings: what is added, in order.
-        dataset: the name or path of the documents that a new file names.
-        metrics: what a new file measures.
-        question: what a new file asks.
-
-    Raises:
-        ConfigError: if the file cannot be extended; it stays as it was.
+    What is a variant there already is not added again. A new file has the first setting as its base and its baseline,
+    and names `dataset`, `metrics` and `question`. A file that cannot be extended stays as it was.
     """
     if path.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"An experiment is a YAML file, got {str(path)!r}; name one that ends in .yaml.")
@@ -47,8 +38,14 @@ def add_variants(
     added: dict[str, dict[str, Any]] = {}
     for setting in settings:
         if setting.identity not in {one.identity for one in known.values()}:
-            name = _name(setting.differing(base), known)
-            known[name], added[name] = setting, setting.differing(base)
+            changes = setting.differing(base)
+            label = variant_id(changes, changes) if changes else BASELINE
+            stem = name = _UNSAFE.sub("-", label.lower()).strip("-_")[:58] or "variant"
+            n = 1
+            while name in known:
+                n += 1
+                name = f"{stem}-{n}"
+            known[name], added[name] = setting, changes
     if added:
         old = path.read_text(encoding="utf-8") if path.exists() else _new(path.stem, dataset, metrics, question, base)
         _put(path, _extended(old, added), known)
@@ -66,13 +63,6 @@ def _read(path: Path) -> tuple[PipelineConfig, dict[str, PipelineConfig]]:
             "is list, or one that is not there."
         )
     return draft.config.base, dict(draft.config.variants)
-
-
-def _name(changes: Mapping[str, Any], taken: Mapping[str, PipelineConfig]) -> str:
-    label = variant_id(changes, changes) if changes else BASELINE
-    name = _UNSAFE.sub("-", label.lower()).strip("-_")[:58] or "variant"
-    numbers = (f"{name}-{n}" for n in range(2, len(taken) + 3))
-    return name if name not in taken else next(one for one in numbers if one not in taken)
 
 
 def _new(stem: str, dataset: str, metrics: Sequence[str], question: str, base: PipelineConfig) -> str:

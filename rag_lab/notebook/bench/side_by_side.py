@@ -146,10 +146,16 @@ class SideBySide:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The passages: in the order of the last column, then what it does not rank in that of the others."""
+        """The passages: in the order of the last column, then what it does not rank in that of the others.
+
+        Evidence that was a candidate and is not ranked is among them.
+        """
         found: dict[str, tuple[Hit, Column]] = {}
         for column in reversed(self.columns):
-            for hit in _ranked_and_evidence(column):
+            if (trace := column.trace) is None:
+                continue
+            left_out = [hit for hit in trace.candidates if hit.parent_id not in column.ranks]
+            for hit in (*trace.ranked, *(one for one in left_out if holds_evidence(one, trace.question))):
                 found.setdefault(hit.parent_id, (hit, column))
         first = self.columns[0]
         return tuple(
@@ -195,15 +201,6 @@ class SideBySide:
     def sentences(self) -> list[str]:
         """What moved, for each column after the first."""
         return [sentence for column in self.columns[1:] for sentence in _moved(self.columns[0], column)]
-
-
-def _ranked_and_evidence(column: Column) -> list[Hit]:
-    """Return what is ranked, and the evidence that was a candidate and is not."""
-    if column.trace is None:
-        return []
-    question = column.trace.question
-    left_out = [hit for hit in column.trace.candidates if hit.parent_id not in column.ranks]
-    return [*column.trace.ranked, *(hit for hit in left_out if holds_evidence(hit, question))]
 
 
 def _place(hit: Hit, column: Column, first: Column | None) -> Place:

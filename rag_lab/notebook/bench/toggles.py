@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -16,9 +15,8 @@ from pydantic.fields import FieldInfo
 
 from rag_lab._kit.config_file import parse_yaml
 from rag_lab.config import PipelineConfig, dotted_keys
-from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.errors import ConfigError
 from rag_lab.experiment.designs.factors import variant_label
-from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stages.steps import step_named
 
 FieldKind = Literal["choice", "module", "flag", "flags", "int", "float", "text", "yaml"]
@@ -68,7 +66,19 @@ class Field:
 @cache
 def fields() -> Mapping[str, Field]:
     """Return every field of the configuration by its dotted key, in the order of the sections."""
-    return {key: _field(key) for key in dotted_keys()}
+    found = {}
+    for key in dotted_keys():
+        info = _info(key)
+        kind, choices = _kind(info)
+        limits = {
+            rule: getattr(one, rule) for one in info.metadata for rule in ("ge", "le", "lt") if hasattr(one, rule)
+        }
+        section, _, name = key.rpartition(".")
+        is_at_home = any(main.startswith(f"{section}.") for main in box_of(key).mains)
+        label = (name if is_at_home or not section else key.replace(".", " ")).replace("_", " ")
+        high = limits.get("le", limits.get("lt"))
+        found[key] = Field(key, label, kind, info.description or "", choices, limits.get("ge"), high)
+    return found
 
 
 def fields_of(box: Box) -> list[Field]:
@@ -109,17 +119,6 @@ def _info(key: str) -> FieldInfo:
         model = model.model_fields[section].annotation
     info: FieldInfo = model.model_fields[name]
     return info
-
-
-def _field(key: str) -> Field:
-    info = _info(key)
-    kind, choices = _kind(info)
-    limits = {name: getattr(rule, name) for rule in info.metadata for name in ("ge", "le", "lt") if hasattr(rule, name)}
-    section, _, name = key.rpartition(".")
-    is_at_home = any(main.startswith(f"{section}.") for main in box_of(key).mains)
-    label = name if is_at_home or not section else key.replace(".", " ")
-    high = limits.get("le", limits.get("lt"))
-    return Field(key, label.replace("_", " "), kind, info.description or "", choices, limits.get("ge"), high)
 
 
 def _literals(annotation: Any) -> tuple[str, ...]:
@@ -179,18 +178,6 @@ class Toggles:
         if problems:
             raise ConfigError("; ".join(problems))
         self.now = config
-
-    def load(self, run: Path | str, variant: str) -> str:
-        """Stand as in a variant of a run folder; return what was loaded, in words."""
-        folder = RunFolder.open(run)
-        names = [plan.variant_id for plan in folder.variants]
-        if variant not in names:
-            raise ConfigError(unknown_name("variant", variant, names))
-        config = folder.config(variant)
-        if config is None:
-            raise ConfigError(f"The variant {variant} of {run} has not run yet, so nobody wrote down how it is set.")
-        self.now = config
-        return f"The toggles stand as in {variant} of {folder.name}."
 
     def ran(self, setting: PipelineConfig) -> None:
         """Take a setting, which came to its end, for the one that was run last."""

@@ -17,6 +17,11 @@ def card_view(card: ModelCard) -> Page:
     if card.trained_tokens is not None and card.trained_tokens != context:
         window.append(f"made for {card.trained_tokens:,}")
     too_long = context and card.trained_tokens and context > card.trained_tokens
+    memory = ""
+    if card.memory_mb is not None and card.weights_mb is not None:
+        keys = "" if card.cache_mb is None else f" + {card.cache_mb:,.0f} cache of keys and values"
+        memory = f"{card.memory_mb:,.0f} MiB = {card.weights_mb:,.0f} weights{keys}"
+        memory += "; what a call computes with comes on top"
     known = (
         ("Kind", card.kind),
         ("Parameters", "" if card.parameters is None else f"{card.parameters / 1e6:,.0f} million"),
@@ -24,7 +29,7 @@ def card_view(card: ModelCard) -> Page:
         ("Context", ", ".join(window) + ("; beyond that its replies are worth nothing" if too_long else "")),
         ("Licence", card.licence or ("" if card.disk_bytes is None else "its files name none")),
         ("On disk", "" if card.disk_bytes is None else f"{card.disk_bytes / 1e6:,.0f} MB"),
-        ("Memory", _memory(card)),
+        ("Memory", memory),
         ("Cache", cache),
         ("Measured here", _measured(card)),
         ("Thinks", _SURE[card.thinks] if is_chat else ""),
@@ -34,13 +39,6 @@ def card_view(card: ModelCard) -> Page:
     facts, text = [(name, fact) for name, fact in known if fact], TextView()
     text.facts([("Model", card.model), *facts, *(("Note", note) for note in card.notes)])
     return Page("model_card.html", {"model": card.model, "facts": facts, "notes": card.notes}, text)
-
-
-def _memory(card: ModelCard) -> str:
-    if card.memory_mb is None or card.weights_mb is None:
-        return ""
-    cache = "" if card.cache_mb is None else f" + {card.cache_mb:,.0f} cache of keys and values"
-    return f"{card.memory_mb:,.0f} MiB = {card.weights_mb:,.0f} weights{cache}; what a call computes with comes on top"
 
 
 def _measured(card: ModelCard) -> str:

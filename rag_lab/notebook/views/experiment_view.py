@@ -30,7 +30,7 @@ from rag_lab.experiment.forecast.power_text import (
 )
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.sweep_status import SweepStatus, VariantStatus
+from rag_lab.experiment.sweep_status import SweepStatus
 from rag_lab.notebook.views.view import View
 from rag_lab.report.figures.plan_tree import plan_tree_svg, tree_lines
 from rag_lab.report.tables.table import Table
@@ -87,19 +87,19 @@ def status_view(status: SweepStatus) -> View:
 
 
 def _table(status: SweepStatus, title: str) -> Table:
-    return Table(title, HEADER, tuple(_row(one) for one in status.variants))
-
-
-def _row(one: VariantStatus) -> tuple[str, ...]:
-    return (
-        one.variant_id,
-        one.stage if one.state == "running" else one.state,
-        f"{one.done}/{one.total}" if one.total else "",
-        DASH if one.remembered is None else f"{one.remembered:,}",
-        DASH if one.computed is None else f"{one.computed:,}",
-        f"{one.calls:,}",
-        f"{one.cost_usd:.4f}",
-        f"{one.seconds / 60:.1f}",
-        one.left.text() if one.left else "?" if one.state == "running" else "",
-        f"{one.failed:,}" + (f" (+{one.fell_back:,} fell back)" if one.fell_back else ""),
+    rows = tuple(
+        (
+            one.variant_id,
+            one.stage if one.state == "running" else one.state,
+            f"{one.done}/{one.total}" if one.total else "",
+            DASH if one.remembered is None else f"{one.remembered:,}",
+            DASH if one.computed is None else f"{one.computed:,}",
+            f"{one.calls:,}",
+            f"{one.cost_usd:.4f}",
+            f"{one.seconds / 60:.1f}",
+            one.left.text() if one.left else "?" if one.state == "running" else "",
+            f"{one.failed:,}" + (f" (+{one.fell_back:,} fell back)" if one.fell_back else ""),
+        )
+        for one in status.variants
     )
+    return Table(title, HEADER, rows)

@@ -58,21 +58,19 @@ def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...
     changes: dict[str, list[str]] = {name: [] for name in _KEYS}
     for change in config.changes():
         changes[box_of(change.key)].append(f"{change.key} = {setting(change.value)}")
-    texts = _texts(config)
-    return tuple(_box(name, texts[name], tuple(changes[name]), replaced) for name in _KEYS)
-
-
-def _box(name: str, text: str, changes: tuple[str, ...], replaced: Mapping[str, str]) -> Box:
-    """Return one box; an object in the place of the stage itself stands instead of what the configuration says."""
-    objects = {}
+    objects: dict[str, dict[str, str]] = {name: {} for name in _KEYS}
     for slot, what in replaced.items():
         key = (_MODULES | _OF_DOCUMENTS).get(slot) or f"models.{slot.removesuffix('_model')}"  # which it replaces
-        if box_of(key) == name:
-            objects[slot] = what
-    whole = [what for slot, what in objects.items() if slot in _MODULES and slot != "fusion"]
-    others = [f"{slot}: {what}" for slot, what in objects.items() if slot not in _MODULES or slot == "fusion"]
-    shown = ", ".join(filter(None, [*(whole or [text]), *others]))
-    return Box(name, shown, bool(text or whole), (*changes, *("replaced by an object" for _ in objects)))
+        objects[box_of(key)][slot] = what
+    found = []
+    for name, text in _texts(config).items():
+        # An object in the place of the stage itself stands instead of what the configuration says.
+        whole = [what for slot, what in objects[name].items() if slot in _MODULES and slot != "fusion"]
+        others = [f"{slot}: {what}" for slot, what in objects[name].items() if slot not in _MODULES or slot == "fusion"]
+        shown = ", ".join(filter(None, [*(whole or [text]), *others]))
+        notes = (*changes[name], *("replaced by an object" for _ in objects[name]))
+        found.append(Box(name, shown, bool(text or whole), notes))
+    return tuple(found)
 
 
 def box_of(key: str) -> str:

@@ -82,7 +82,12 @@ def trace_view(trace: Trace) -> Page:
         title = f"{ranking.title}: {len(ranking.hits)}, by {ranking.scores[-1][1].short} (★ holds evidence)"
         text.block(title, _ranking_text(ranking, trace))
     if trace.stages:
-        text.fact("Stages", "; ".join(map(_stage_text, filter(_is_shown, trace.stages))))
+        noticed = [
+            record
+            for record in trace.stages
+            if record.status != "ok" or record.seconds >= NOTICED_S or record.tokens_in or record.truncated_tokens
+        ]
+        text.fact("Stages", "; ".join(map(_stage_text, noticed)))
         text.fact("Off", ", ".join(off))
     return Page("trace.html", values, text)
 
@@ -142,11 +147,6 @@ def _ranking_text(ranking: Ranking, trace: Trace) -> str:
         if words and (holds or rank <= _WITH_TEXT):
             lines.append(" " * 17 + one_line("".join(piece.text for piece in words)))
     return "\n".join(lines)
-
-
-def _is_shown(record: StageRecord) -> bool:
-    did = record.seconds >= NOTICED_S or record.tokens_in > 0 or record.truncated_tokens > 0
-    return did or record.status != "ok"
 
 
 def _stage_text(record: StageRecord) -> str:
