@@ -121,13 +121,23 @@ class JudgeCheck:
     @property
     def verdict(self) -> str:
         """Say in a sentence or two whether the judge's scores can be believed."""
-        parts = [_discrimination_clause(each) for each in self._overall()]
-        for each in self.objects:
-            if not each.suffices:
-                why = f", mostly because {each.reasons[0][0]}" if each.reasons else ""
+        parts = []
+        for each in self._overall():
+            by, size = f"by {each.metric}", f"(AUC {each}, {counted(each.n_questions, 'question')})"
+            if each.auc is None:
+                parts.append(f"could not be seen to tell right from wrong {by} ({each.reason})")
+            elif each.beats_chance:
+                parts.append(f"tells right answers from wrong ones {by} {size}")
+            elif each.high is not None and each.high < CHANCE:
+                parts.append(f"is worse than chance {by} {size}")
+            else:
                 parts.append(
-                    f"gave {each.metric} a usable reply for only {each.n_scored} of {each.n_asked} answers{why}"
+                    f"{'is no better than' if each.has_enough else 'could not be told from'} chance {by} {size}"
                 )
+        for one in self.objects:
+            if not one.suffices:
+                why = f", mostly because {one.reasons[0][0]}" if one.reasons else ""
+                parts.append(f"gave {one.metric} a usable reply for only {one.n_scored} of {one.n_asked} answers{why}")
         if not all(each.has_enough for each in self._overall()):
             asked, fewest = counted(self.n_questions, "question"), min(each.n_questions for each in self._overall())
             if self.n_questions < MIN_QUESTIONS:
@@ -177,18 +187,6 @@ class JudgeCheck:
 
 
 _CHECK: TypeAdapter[JudgeCheck] = TypeAdapter(JudgeCheck)
-
-
-def _discrimination_clause(telling: Discrimination) -> str:
-    by = f"by {telling.metric}"
-    if telling.auc is None:
-        return f"could not be seen to tell right from wrong {by} ({telling.reason})"
-    size = f"AUC {telling}, {counted(telling.n_questions, 'question')}"
-    if telling.beats_chance:
-        return f"tells right answers from wrong ones {by} ({size})"
-    if telling.high is not None and telling.high < CHANCE:
-        return f"is worse than chance {by} ({size})"
-    return f"{'is no better than' if telling.has_enough else 'could not be told from'} chance {by} ({size})"
 
 
 def save_check(check: JudgeCheck, folder: Path | str | None = None) -> Path:

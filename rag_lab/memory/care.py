@@ -235,7 +235,15 @@ def _take(lines: list[tuple[int, bytes]], taken: Taken) -> None:
         except (ValueError, KeyError, TypeError, RecursionError):
             taken.refused.append(number)
     for name, entries in found.items():
-        _add(name, entries)
+        columns = ["key", "value", "sum", "made", "run"]
+        rows: list[tuple[Any, ...]] = [(one.key, one.value, one.sum, one.made, one.run) for one in entries]
+        if name != "vectors":
+            columns.append("room")
+            rows = [(row[0], row[1].decode(), *row[2:], one.room) for row, one in zip(rows, entries, strict=True)]
+        marks = ", ".join("?" * len(columns))
+        statement = f"INSERT INTO remembered ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - our names
+        with opened_memory(name) as database, database:
+            database.executemany(statement, rows)
         taken.entries += len(entries)
 
 
@@ -258,17 +266,3 @@ def _entry(row: dict[str, Any]) -> tuple[str, Entry]:
     else:
         json.loads(value)
     return name, Entry(key, value, kept, made, run, room)
-
-
-def _add(name: str, entries: list[Entry]) -> None:
-    of_vectors = name == "vectors"
-    columns = ("key", "value", "sum", "made", "run", *(() if of_vectors else ("room",)))
-    rows = [
-        (one.key, one.value if of_vectors else one.value.decode(), one.sum, one.made, one.run)
-        + (() if of_vectors else (one.room,))
-        for one in entries
-    ]
-    marks = ", ".join("?" * len(columns))
-    statement = f"INSERT INTO remembered ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - our names
-    with opened_memory(name) as database, database:
-        database.executemany(statement, rows)

@@ -108,9 +108,17 @@ class Medians:
 
     def at(self, weights: Floats) -> Floats:
         """Return (k, r) medians; see `Means.at`."""
-        whole = weights.astype(np.int32)
-        pairs = zip(self.values, self.places, strict=True)
-        return np.stack([_median(values, whole[places]) for values, places in pairs])
+        whole, found = weights.astype(np.int32), []
+        for values, places in zip(self.values, self.places, strict=True):
+            if not len(values):
+                found.append(np.zeros(weights.shape[1]))
+                continue
+            so_far = np.cumsum(whole[places], axis=0)
+            total = so_far[-1]
+            below, above = ((so_far <= place).sum(axis=0) for place in ((total - 1) // 2, total // 2))
+            drawn = (values[below] + values[np.minimum(above, len(values) - 1)]) / 2
+            found.append(np.where(total > 0, drawn, np.median(values)))
+        return np.stack(found)
 
 
 def medians(values: Sequence[Floats], places: Sequence[Places]) -> Medians:
@@ -118,18 +126,6 @@ def medians(values: Sequence[Floats], places: Sequence[Places]) -> Medians:
     orders = [np.lexsort((place, value)) for value, place in zip(values, places, strict=True)]
     ranked = tuple(value[order] for value, order in zip(values, orders, strict=True))
     return Medians(ranked, tuple(place[order] for place, order in zip(places, orders, strict=True)))
-
-
-def _median(values: Floats, weights: npt.NDArray[np.int32]) -> Floats:
-    """Return (r,): the median of rising `values`, each as often as its row of `weights` says."""
-    if not len(values):
-        return np.zeros(weights.shape[1])
-    so_far = np.cumsum(weights, axis=0)
-    total = so_far[-1]
-    below, above = ((so_far <= place).sum(axis=0) for place in ((total - 1) // 2, total // 2))
-    drawn = (values[below] + values[np.minimum(above, len(values) - 1)]) / 2
-    result: Floats = np.where(total > 0, drawn, np.median(values))
-    return result
 
 
 Quantity = Means | Medians  # one number for each of k variants

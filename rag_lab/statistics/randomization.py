@@ -92,7 +92,12 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
     seen, of = (0, len(every)) if exact else (1, len(every) + 1)
     p_alone = np.empty(len(order))
     p_alone[order] = (alone + seen) / of
-    p_alone = p_alone if exact else _exact_where_few(sums, p_alone)
+    # The columns in which few units differ have their exact p-values. Of sorted magnitudes the sums of all patterns are
+    # the same to the last digit for any order of the units.
+    for column in () if exact else np.flatnonzero((sums != 0).sum(axis=0) <= EXACT_UNITS):
+        magnitudes = np.sort(np.abs(sums[sums[:, column] != 0, column]))
+        threshold = abs(sums[:, column].sum()) - _SLACK * magnitudes.sum()
+        p_alone[column] = float((np.abs(magnitudes @ _all_signs(len(magnitudes))) >= threshold).mean())
     adjusted = np.empty(len(order))
     adjusted[order] = np.maximum.accumulate(np.maximum((beyond + seen) / of, p_alone[order]))
     return FamilyTest(p_alone, adjusted, every)
@@ -101,18 +106,6 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
 def smallest_n(alpha: float) -> int:
     """Return how many units must differ before the exact p-value can fall below `alpha`."""
     return int(np.floor(np.log2(2 / alpha))) + 1
-
-
-def _exact_where_few(sums: Floats, p_values: Floats) -> Floats:
-    """Return the p-values with those of the columns in which few units differ replaced by their exact ones."""
-    few = np.flatnonzero((sums != 0).sum(axis=0) <= EXACT_UNITS)
-    result = p_values.copy()
-    for column in few:
-        # Sorted magnitudes: the sums of all patterns are then the same to the last digit for any order of the units.
-        magnitudes = np.sort(np.abs(sums[sums[:, column] != 0, column]))
-        threshold = abs(sums[:, column].sum()) - _SLACK * magnitudes.sum()
-        result[column] = float((np.abs(magnitudes @ _all_signs(len(magnitudes))) >= threshold).mean())
-    return result
 
 
 @cache

@@ -133,25 +133,24 @@ def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataF
     is_bounded = scale.low is not None or scale.high is not None
     if is_bounded and scales_of(scores, {metric: scale}).get(metric, scale) != scale:
         raise ConfigError(f"{metric} has scores beyond its range; give a scale that holds them, or `UNKNOWN`.")
-    everything = set(ours["question_id"])
-    rows = [_rank_row(variant, ours[ours["variant_id"] == variant], everything, scale.worst) for variant in variants]
+    everything, worst = set(ours["question_id"]), scale.worst
+    rows: list[tuple[Any, ...]] = []
+    for variant in variants:
+        cell = ours[ours["variant_id"] == variant]
+        without_row = len(everything - set(cell["question_id"]))
+        scored, failed = int(cell["scored"].sum()), int((cell["failed"] & ~cell["scored"]).sum()) + without_row
+        mean = exact_mean(cell["mean"].dropna()) if scored else None
+        by = None
+        if worst is not None and scored + failed:
+            asked = cell[cell["scored"] | cell["failed"]]
+            by = (math.fsum(with_failures_at(asked, worst)) + without_row * worst) / (scored + failed)
+        rows.append((variant, by, mean, scored, failed, scored + failed))
     order = sorted(range(len(rows)), key=lambda index: (_key(rows[index], scale), index))
     ranks: list[int] = []
     for place, index in enumerate(order):
         equal = place > 0 and _key(rows[index], scale) == _key(rows[order[place - 1]], scale)
         ranks.append(ranks[-1] if equal else place + 1)
     return frame([(rank, *rows[index]) for rank, index in zip(ranks, order, strict=True)], RANKING_COLUMNS)
-
-
-def _rank_row(variant: Any, cell: pd.DataFrame, everything: set[Any], worst: float | None) -> tuple[Any, ...]:
-    without_row = len(everything - set(cell["question_id"]))
-    scored, failed = int(cell["scored"].sum()), int((cell["failed"] & ~cell["scored"]).sum()) + without_row
-    mean = exact_mean(cell["mean"].dropna()) if scored else None
-    by = None
-    if worst is not None and scored + failed:
-        asked = cell[cell["scored"] | cell["failed"]]
-        by = (math.fsum(with_failures_at(asked, worst)) + without_row * worst) / (scored + failed)
-    return (variant, by, mean, scored, failed, scored + failed)
 
 
 def _key(row: tuple[Any, ...], scale: Scale) -> tuple[float, ...]:

@@ -124,29 +124,23 @@ def margin_samples(
     scores: pd.DataFrame, margins: Mapping[Any, float], scales: Mapping[Any, Scale] | None, clusters: Clusters | None
 ) -> dict[Any, MarginSample]:
     """Return the scores of each metric that has a margin, in the order of the margins."""
-    questions = per_question(scores, list(margins))
-    ranges = scales_of(scores, scales)
-    for metric, margin in margins.items():
-        width = ranges[metric].width if metric in ranges else None
-        if metric in ranges and (not margin > 0 or (width is not None and margin > width)):
-            most = "" if width is None else f" and at most {plain(width)}, the metric's range"
+    questions, ranges = per_question(scores, list(margins)), scales_of(scores, scales)
+    found: dict[Any, MarginSample] = {}
+    for metric, margin in ((metric, margin) for metric, margin in margins.items() if metric in ranges):
+        scale = ranges[metric]
+        if not margin > 0 or (scale.width is not None and margin > scale.width):
+            most = "" if scale.width is None else f" and at most {plain(scale.width)}, the metric's range"
             raise ConfigError(
                 f"The margin of {metric} is {margin}; it is the largest mean loss that you would accept, above 0{most}."
             )
-    return {
-        metric: _sample(questions[questions["metric"] == metric], ranges[metric], margin, clusters)
-        for metric, margin in margins.items()
-        if metric in ranges
-    }
-
-
-def _sample(rows: pd.DataFrame, scale: Scale, margin: float, clusters: Clusters | None) -> MarginSample:
-    cells = rows.assign(worst=with_failures_at(rows, scale.worst), best=with_failures_at(rows, scale.best))
-    wide = cells.pivot(index="question_id", columns="variant_id", values=["worst", "best", "lost"])
-    worst, best, lost = (wide[name].to_numpy(dtype=np.float64) for name in ("worst", "best", "lost"))
-    labels = None if clusters is None else cluster_labels(wide.index, clusters)
-    places = {variant: place for place, variant in enumerate(wide["lost"].columns)}
-    return MarginSample(places, worst, best, lost > 0, lost < 1, labels, scale, margin)
+        rows = questions[questions["metric"] == metric]
+        cells = rows.assign(worst=with_failures_at(rows, scale.worst), best=with_failures_at(rows, scale.best))
+        wide = cells.pivot(index="question_id", columns="variant_id", values=["worst", "best", "lost"])
+        worst, best, lost = (wide[name].to_numpy(dtype=np.float64) for name in ("worst", "best", "lost"))
+        labels = None if clusters is None else cluster_labels(wide.index, clusters)
+        places = {variant: place for place, variant in enumerate(wide["lost"].columns)}
+        found[metric] = MarginSample(places, worst, best, lost > 0, lost < 1, labels, scale, margin)
+    return found
 
 
 def not_worse(
