@@ -75,12 +75,14 @@ def noise(scores: pd.DataFrame, metric: str) -> NoiseComponents:
     found = []
     for _, part in sorted(rows.groupby("variant_id"), key=lambda item: str(item[0])):
         found.append(components(list(part["value"]), list(part["question_id"]), list(part["repeat"])))
-    weights = [one.n_questions for one in found]
-    question, generation, judge, repeats, judgements = (
-        _average([getattr(one, name) for one in found], weights)
-        for name in ("question", "generation", "judge", "repeats", "judgements")
-    )
-    return NoiseComponents(question, generation, judge, max(weights, default=0), repeats or 0.0, judgements or 0.0)
+    average: dict[str, float | None] = {}
+    for name in ("question", "generation", "judge", "repeats", "judgements"):
+        weighed = [(getattr(one, name), one.n_questions) for one in found if one.n_questions]
+        known = [(value, weight) for value, weight in weighed if value is not None]
+        average[name] = sum(v * w for v, w in known) / sum(w for _, w in known) if known else None
+    parts = (average["question"], average["generation"], average["judge"])
+    n_questions = max((one.n_questions for one in found), default=0)
+    return NoiseComponents(*parts, n_questions, average["repeats"] or 0.0, average["judgements"] or 0.0)
 
 
 def noise_floor(found: NoiseComponents, n_questions: int | None = None, squares: float = 2.0) -> NoiseFloor:
@@ -154,8 +156,3 @@ def _codes(names: Sequence[Hashable]) -> Codes:
 def _clean(variance: float | None) -> float | None:
     """Return exactly zero for what is rounding."""
     return 0.0 if variance is not None and variance < 1e-18 else variance
-
-
-def _average(values: Sequence[float | None], weights: Sequence[int]) -> float | None:
-    known = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None and weight]
-    return sum(v * w for v, w in known) / sum(w for _, w in known) if known else None
