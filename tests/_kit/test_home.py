@@ -6,12 +6,9 @@ from rag_lab._kit.home import home, usable_home
 from rag_lab.errors import ConfigError
 
 
-def test_the_environment_decides(monkeypatch, tmp_path):
+def test_the_environment_decides_else_one_that_is_there_is_found_from_below(monkeypatch, tmp_path):
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "here"))
     assert home() == tmp_path / "here"
-
-
-def test_one_that_is_there_is_found_from_below(monkeypatch, tmp_path):
     monkeypatch.delenv("RAG_LAB_HOME")
     (tmp_path / ".rag_lab").mkdir()
     (tmp_path / "a/b").mkdir(parents=True)
@@ -84,17 +81,13 @@ def test_which_one_is_used_is_said_once_and_not_where_the_environment_names_it(c
     assert capsys.readouterr().err == ""
 
 
-def test_a_file_in_its_place_is_one_sentence(monkeypatch, tmp_path):
+def test_a_file_in_its_place_and_one_that_cannot_be_made_are_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "made/home"))
+    assert usable_home().is_dir()
     (tmp_path / "file").touch()
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match="is a file.*set RAG_LAB_HOME to a folder"):
         home()
-
-
-def test_one_that_cannot_be_made_is_one_sentence(monkeypatch, tmp_path):
-    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "made/home"))
-    assert usable_home().is_dir()
-    (tmp_path / "file").touch()
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "file/home"))
     with pytest.raises(ConfigError, match="Cannot write to .*home.*; set RAG_LAB_HOME to another"):
         usable_home()

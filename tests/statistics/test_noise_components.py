@@ -65,19 +65,14 @@ def test_noise_alone_stays_below_the_floor_19_times_in_20() -> None:
     assert 0.92 <= np.mean(below) <= 0.98
 
 
-def test_without_repeats_nothing_is_said_of_noise() -> None:
-    found = components([0.1, 0.5, 0.9], ["a", "b", "c"], [0, 0, 0])
-    floor = noise_floor(found)
-    assert (found.generation, found.judge, floor.value) == (None, None, None)
-    assert (
-        noise_sentence(found, "m") == "The noise of m was not measured: no question has two scores under one variant."
-    )
-
-
-def test_judgements_of_one_generation_tell_the_judge_alone() -> None:
-    found = components([0.4, 0.6, 0.8, 1.0], ["a", "a", "b", "b"], [0] * 4)
-    assert found.judge == pytest.approx(0.02) and found.generation is None
-    assert noise_floor(found).reason == "noise of the judge, over 2 questions"
+def test_a_layout_tells_the_noise_that_it_repeats() -> None:
+    single = components([0.1, 0.5, 0.9], ["a", "b", "c"], [0, 0, 0])
+    assert (single.generation, single.judge, noise_floor(single).value) == (None, None, None)
+    said = "The noise of m was not measured: no question has two scores under one variant."
+    assert noise_sentence(single, "m") == said
+    judged = components([0.4, 0.6, 0.8, 1.0], ["a", "a", "b", "b"], [0] * 4)
+    assert judged.judge == pytest.approx(0.02) and judged.generation is None
+    assert noise_floor(judged).reason == "noise of the judge, over 2 questions"
 
 
 def test_variants_are_pooled_and_order_does_not_matter() -> None:

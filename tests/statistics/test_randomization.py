@@ -128,21 +128,14 @@ def test_corrections_are_those_of_statsmodels_and_hommel_is_never_above_holm(our
     assert all(one <= other + 1e-12 for one, other in zip(hommel(p_values), holm(p_values), strict=True))
 
 
-def test_holm_by_hand() -> None:
+def test_holm_and_hommel_by_hand_and_what_was_not_tested_does_not_count() -> None:
     # Smallest times 3, the next times 2, the largest times 1, never falling.
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
-
-
-def test_what_was_not_tested_does_not_count() -> None:
-    assert holm([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
-    assert holm([]) == []
-
-
-def test_hommel_by_hand() -> None:
     # Both are below 0.05, so the larger needs no correction, and the smaller none either.
     assert hommel([0.04, 0.03]) == pytest.approx([0.04, 0.04])
-    assert hommel([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
-    assert hommel([]) == []
+    for corrections in (holm, hommel):
+        assert corrections([None, 0.02, None, 0.5]) == [None, 0.04, None, 0.5]
+        assert corrections([]) == []
 
 
 def test_corrections_by_name() -> None:

@@ -16,14 +16,10 @@ HALF = (FLOOR + CEILING) / 2
 SCORES = st.lists(st.integers(0, 4).map(float), max_size=3)
 
 
-def test_the_bounds_reach_nothing_and_all_and_the_middle_half():
-    found = [gain_share(values, FLOOR, CEILING).mean for values in (FLOOR, HALF, CEILING)]
-    assert found == pytest.approx([0.0, 0.5, 1.0])
-
-
-def test_what_is_exactly_half_on_every_question_has_no_spread():
-    found = gain_share(HALF, FLOOR, CEILING)
-    assert (found.low, found.high) == pytest.approx((0.5, 0.5))
+def test_the_bounds_reach_nothing_and_all_and_the_middle_half_without_a_spread():
+    found = [gain_share(values, FLOOR, CEILING) for values in (FLOOR, HALF, CEILING)]
+    assert [one.mean for one in found] == pytest.approx([0.0, 0.5, 1.0])
+    assert (found[1].low, found[1].high) == pytest.approx((0.5, 0.5))
 
 
 @settings(deadline=None, max_examples=50)
@@ -129,14 +125,10 @@ def test_the_interval_holds_the_area_keeps_to_the_range_and_mirrors(clusters):
     assert (turned.low, turned.high) == pytest.approx((1 - found.high, 1 - found.low), abs=1e-6)
 
 
-@pytest.mark.parametrize("clusters", [[], [([], [])], [([1.0], [])]])
-def test_nothing_to_compare_is_a_sentence(clusters):
-    found = auc_interval(clusters)
-    assert (found.mean, found.low) == (None, None)
-    assert found.reason
-
-
-def test_one_question_has_no_interval():
+def test_nothing_to_compare_is_a_sentence_and_one_question_has_no_interval():
+    for clusters in ([], [([], [])], [([1.0], [])]):
+        found = auc_interval(clusters)
+        assert (found.mean, found.low) == (None, None) and found.reason
     assert auc_interval([([1.0], [0.0])]).low is None
 
 

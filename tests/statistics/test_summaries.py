@@ -53,25 +53,18 @@ def test_a_repeat_that_failed_shows_in_the_bounds() -> None:
     assert (row["worst"], row["best"]) == (0.75, 1.0)
 
 
-def test_all_failed_has_no_mean_and_says_why() -> None:
+def test_all_failed_has_no_mean_and_says_why_and_a_null_reason_is_none() -> None:
     row = summary(table(*cells("a", "m", FAILED, FAILED))).iloc[0]
     assert row["mean"] is None and row["low"] is None and row["high"] is None
     assert (row["worst"], row["best"], row["reason"]) == (0.0, 1.0, "why failed")
+    for nothing in (None, math.nan):
+        row = summary(table(*cells("a", "m", FAILED)).assign(reason=nothing)).iloc[0]
+        assert (row["failed"], row["reason"]) == (1, "no value")
 
 
-def test_a_null_reason_is_no_reason() -> None:
-    row = summary(table(*cells("a", "m", FAILED)).assign(reason=None)).iloc[0]
-    assert (row["failed"], row["reason"]) == (1, "no value")
-    assert summary(table(*cells("a", "m", FAILED)).assign(reason=math.nan)).iloc[0]["reason"] == "no value"
-
-
-def test_scored_without_a_number_counts_as_failed() -> None:
-    scores = table(*cells("a", "m", 1.0, math.nan, math.inf))
-    row = summary(scores).iloc[0]
+def test_scored_without_a_number_counts_as_failed_and_what_is_no_share_has_no_bounds() -> None:
+    row = summary(table(*cells("a", "m", 1.0, math.nan, math.inf))).iloc[0]
     assert (row["scored"], row["failed"], row["mean"]) == (1, 2, 1.0)
-
-
-def test_no_bounds_for_a_metric_that_is_no_share() -> None:
     row = summary(table(*cells("a", "seconds", 12.0, FAILED))).iloc[0]
     assert row["worst"] is None and row["best"] is None
 

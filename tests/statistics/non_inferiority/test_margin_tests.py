@@ -35,10 +35,17 @@ def test_losses_of_all_or_nothing_are_the_exact_binomial_test() -> None:
         assert row["is_not_worse"] is (lost < 2)
 
 
-def test_all_ties_are_not_enough_where_few_questions_were_asked() -> None:
-    row = one(table({"a": [0.5] * 30, "b": [0.5] * 30}))
-    assert row["p_value"] == pytest.approx(0.95**30, rel=5e-3)
-    assert row["is_not_worse"] is False and row["reason"] == ""
+def test_what_is_tied_failed_or_allowed_and_a_cluster_is_one_unit() -> None:
+    ties = table({"a": [0.5] * 120, "b": [0.5] * 120})
+    few = one(table({"a": [0.5] * 30, "b": [0.5] * 30}))
+    of_clusters = one(ties, clusters={f"q{i}": i // 4 for i in range(120)})
+    assert [few["p_value"], of_clusters["p_value"]] == pytest.approx([0.95**30] * 2, rel=5e-3)
+    assert few["is_not_worse"] is False and few["reason"] == ""
+    failed = one(table({"a": [0.5] * 50, "b": [None] * 50}))
+    assert failed["p_value"] == pytest.approx(1.0) and failed["is_not_worse"] is False
+    allowed = one(table({"a": [0.5] * 5, "b": [0.4] * 5}), 1.0)  # a margin as wide as the range is never failed
+    assert allowed["p_value"] == pytest.approx(0, abs=1e-6) and allowed["is_not_worse"] is True
+    assert not_worse(table({"a": [0.5]}), {}, {"other": 0.05}).empty
 
 
 def test_failures_count_at_the_worst_for_the_variant_and_at_the_best_for_the_other() -> None:
@@ -61,12 +68,6 @@ def test_less_is_better_is_turned() -> None:
     assert one(worse, scales={M: scale})["is_not_worse"] is False
     failed = one(table({"a": [0.5, 0.5], "b": [None, 0.5]}), scales={M: scale})
     assert failed["difference"] == pytest.approx((1 - 0.5) / 2)
-
-
-def test_a_cluster_is_one_unit() -> None:
-    scores = table({"a": [0.5] * 120, "b": [0.5] * 120})
-    clusters = {f"q{i}": i // 4 for i in range(120)}
-    assert one(scores, clusters=clusters)["p_value"] == pytest.approx(0.95**30, rel=5e-3)
 
 
 def test_a_main_effect_is_a_contrast() -> None:
@@ -121,24 +122,10 @@ def test_what_cannot_be_told_has_a_reason_and_no_number(variants: Any, scales: A
     assert row["p_value"] is None and row["p_corrected"] is None and row["is_not_worse"] is False
 
 
-def test_all_failed_shows_nothing() -> None:
-    row = one(table({"a": [0.5] * 50, "b": [None] * 50}))
-    assert row["p_value"] == pytest.approx(1.0) and row["is_not_worse"] is False
-
-
 @pytest.mark.parametrize("margin", [0.0, -0.1, 1.5, float("nan")])
 def test_a_margin_outside_the_range_is_refused(margin: float) -> None:
     with pytest.raises(ConfigError, match=f"The margin of {M} is {margin}; it is the largest mean loss"):
         one(table({"a": [0.5], "b": [0.5]}), margin)
-
-
-def test_a_margin_as_wide_as_the_range_is_never_failed() -> None:
-    row = one(table({"a": [0.5] * 5, "b": [0.4] * 5}), 1.0)
-    assert row["p_value"] == pytest.approx(0, abs=1e-6) and row["is_not_worse"] is True
-
-
-def test_a_metric_without_scores_is_left_out() -> None:
-    assert not_worse(table({"a": [0.5]}), {}, {"other": 0.05}).empty
 
 
 @settings(max_examples=50, deadline=None)
