@@ -51,10 +51,10 @@ SPLITTERS = Kind(
     "splitter",
     "rag_lab.splitters",
     {
-        "recursive": BuiltIn(f"{_SPLIT}.recursive:Recursive", "characters, at the coarsest boundary that fits"),
-        "sentences": BuiltIn(f"{_SPLIT}.sentences:Sentences", "whole sentences up to a number of words"),
-        "markdown": BuiltIn(f"{_SPLIT}.recursive:MarkdownSections", "sections, which no piece runs over"),
-        "semantic": BuiltIn(f"{_SPLIT}.sentences:Semantic", "sentences as long as they stay on their subject"),
+        "recursive": BuiltIn(f"{_SPLIT}.splitters:Recursive", "characters, at the coarsest boundary that fits"),
+        "sentences": BuiltIn(f"{_SPLIT}.splitters:Sentences", "whole sentences up to a number of words"),
+        "markdown": BuiltIn(f"{_SPLIT}.splitters:MarkdownSections", "sections, which no piece runs over"),
+        "semantic": BuiltIn(f"{_SPLIT}.splitters:Semantic", "sentences as long as they stay on their subject"),
     },
     call="__call__(self, text)",
 )

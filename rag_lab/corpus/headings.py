@@ -4,8 +4,6 @@ One is stricter: the line under a heading has three characters at least, since t
 of one hyphen.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

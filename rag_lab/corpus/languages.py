@@ -4,8 +4,6 @@ The lists of words are those of bm25s. A language that has none is not guessed: 
 code and a few words. Greek, Japanese, Korean, Thai and Chinese are recognized by their letters.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache

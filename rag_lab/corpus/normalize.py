@@ -3,8 +3,6 @@
 Nothing here uses a pattern that can go back over a long run of text again and again: files are not trusted.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

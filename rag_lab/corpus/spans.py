@@ -4,8 +4,6 @@ Sentences and table rows, which are never cut, are the units of sentence splitte
 where each page begins is kept.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

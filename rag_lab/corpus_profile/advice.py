@@ -1,7 +1,5 @@
 """What to set for a corpus, what to compare, and what to do about its files: each with its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """`profile`: what is in a corpus, how much of it the configured models read, and what to set for it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

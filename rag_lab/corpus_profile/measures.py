@@ -5,8 +5,6 @@ same text; they are as alike as their samples: shared runs of all runs (Broder 1
 of documents").
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

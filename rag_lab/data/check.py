@@ -14,9 +14,9 @@ from rag_lab._kit.wording import some_of
 from rag_lab.access import may_see
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import LoadedCorpus, load_folder
+from rag_lab.corpus.index.build import files_of_the_same_text, repeats
 from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
 from rag_lab.corpus.index.locate import locate_evidence
-from rag_lab.corpus.index.read_and_split import files_of_the_same_text, repeats
 from rag_lab.corpus.spans import words
 from rag_lab.corpus.split.chunks import split
 from rag_lab.data.dataset import Dataset

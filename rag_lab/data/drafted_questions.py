@@ -4,8 +4,6 @@ They are made of words of the passage that answers them, which a search by words
 evidence, only the tag `drafted`: they show what settings change, and are to be replaced by questions of real people.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

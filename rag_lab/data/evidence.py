@@ -7,8 +7,6 @@ The gain of nDCG is the grade (Järvelin and Kekäläinen 2002), so it is a rati
 leave it as it was, and judgements like 0.5 and 1 become 1 and 2.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

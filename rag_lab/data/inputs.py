@@ -4,8 +4,6 @@ Documents of LangChain's are written below the home folder, under the digest of 
 are the same corpus, and share its index.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Labels written by hand into questions.jsonl: one line is changed or added, and every other stays as it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each function returns the text with one thing changed, or None where the text ha
 English; a text without Latin capitals or digits yields little, which is counted and not hidden.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Literal, get_args

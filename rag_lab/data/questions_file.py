@@ -1,7 +1,5 @@
 """questions.jsonl: one labelled question a line. What is wrong in a line is reported and the rest is used."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection, Iterable, Sequence

@@ -6,8 +6,6 @@ of the largest remainder it keeps every stratum within one question of its propo
 never takes a question back when the sample grows.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter, defaultdict

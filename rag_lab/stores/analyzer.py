@@ -7,8 +7,6 @@ information retrieval"). An analyzer named after a language then takes words to 
 `ngrams` cuts words into three characters instead, which finds inflected and compound words of any language.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ Chroma writes into its files whenever it is opened. So each process that reads t
 index stays as it was written, and can be checked.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import tempfile

@@ -1,7 +1,5 @@
 """DuckDB: vectors as fixed arrays in a table, compared one by one in SQL."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, ClassVar
 

@@ -3,8 +3,6 @@
 Vectors may lie on a server, which may have lost them since they were written.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -5,8 +5,6 @@ rows is answered by comparing these rows one by one, which is exact and quick, a
 search by the share that it leaves.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, ClassVar
 

@@ -8,8 +8,6 @@ The workbench embeds; the store gets the vectors by way of its own `Embeddings`.
 the two methods that every LangChain store has, `add_texts` and `similarity_search`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path

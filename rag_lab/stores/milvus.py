@@ -4,8 +4,6 @@ A folder of Milvus Lite belongs to one process at a time. So each process that r
 own, and variants of a sweep may run side by side.
 """
 
-from __future__ import annotations
-
 import shutil
 from functools import cached_property
 from pathlib import Path

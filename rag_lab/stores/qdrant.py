@@ -4,8 +4,6 @@ The embedded Qdrant compares one by one. It keeps its vectors in memory and is f
 its own files hold pickles and belong to one process at a time. A server builds an HNSW graph and answers from it.
 """
 
-from __future__ import annotations
-
 import os
 from functools import cached_property
 from typing import Any, ClassVar

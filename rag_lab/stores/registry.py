@@ -3,8 +3,6 @@
 Of a custom store the workbench keeps the rows, checks what it finds, and scores and orders it.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -137,7 +135,7 @@ def stores_of(store: StoreConfig, override: Any = None) -> Stores:
     """Return what builds and opens the store that `store` names, or `override`: an object in its place."""
     if override is None and store.name in STORES:
         return store_class(store.name)
-    built, parameters, name = _load(store.name) if override is None else (override, {}, _title(override))
+    built, parameters, name = _load(store.name, override)
     what = f"vector store {name!r}"
     if isinstance(built, type) and issubclass(built, EngineStore):
         return built
@@ -154,21 +152,17 @@ def identity(store: StoreConfig, override: Any = None) -> dict[str, Any]:
         store_class(store.name)
         versions = {name: version(name) for name in STORES[store.name].distributions}
         return {"name": store.name, "url": store.url, "libraries": versions}
-    built, _, name = _load(store.name) if override is None else (override, {}, _title(override))
+    built, _, name = _load(store.name, override)
     source = source_digest(built if hasattr(built, "__qualname__") else type(built))
     return {"name": name, "url": store.url, "source": source, "version": getattr(built, "version", 0)}
 
 
-def _load(name: str) -> tuple[Any, Mapping[str, Any], str]:
-    """Return what a name stands for, its parameters, and the name."""
+def _load(name: str, override: Any = None) -> tuple[Any, Mapping[str, Any], str]:
+    """Return what a name stands for, its parameters, and the name; for `override` what tells it from others."""
+    if override is not None:  # an instance with its parameters, else its name
+        title = repr(override) if is_dataclass(override) else getattr(override, "__qualname__", None)
+        return override, {}, str(title or type(override).__qualname__)
     built, parameters = VECTOR_STORES.load(name.partition("?")[0]), parse_parameters(name)
     if (parameters or is_dataclass(built)) and not name.startswith(FACTORY):
         built, parameters = VECTOR_STORES.find(name).value, {}
     return built, parameters, name
-
-
-def _title(value: Any) -> str:
-    """Return what tells an object in memory from others: an instance with its parameters, else its name."""
-    if is_dataclass(value):
-        return repr(value)
-    return str(getattr(value, "__qualname__", type(value).__qualname__))

@@ -6,8 +6,6 @@ scikit-learn defines it: smoothed idf, rows of unit length; the fitted vectorize
 and document matrix (arrays), never as a pickle.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag_lab.corpus.headings import headings, path_at
-from rag_lab.corpus.split.recursive import section_spans
+from rag_lab.corpus.split.splitters import section_spans
 
 TEXT = """Preface
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
-from rag_lab.corpus.index.read_and_split import files_of_the_same_text
+from rag_lab.corpus.index.build import files_of_the_same_text
 from rag_lab.data.check import check
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.evidence import GradeScale, distinct, grade_scale, grades_text, repeated_evidence

@@ -15,8 +15,6 @@ may see every one of them; but files of two namespaces do not know of each other
 each of them. Permissions that exclude each other leave nobody but an unrestricted asker.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict
@@ -104,22 +102,22 @@ def _rules(path: Path) -> list[_Rule]:
     except ConfigError as error:
         raise DatasetError(str(error)) from None
     except ValidationError as error:
-        raise DatasetError(f"{path}: {'; '.join(_sentence(detail) for detail in error.errors())}") from None
+        faults = []
+        for detail in error.errors():
+            where = [str(part + 1) if isinstance(part, int) else str(part) for part in detail["loc"]]
+            place = f"rule {where[0]}" if where else "the file"
+            if detail["type"] == "extra_forbidden":
+                faults.append(f"{place}: {unknown_name('key', where[-1], _Rule.model_fields)}")
+            else:
+                key = f" {where[1]}" if len(where) > 1 else ""
+                faults.append(f"{place}{key}: {complaint_and_value(detail)}")
+        raise DatasetError(f"{path}: {'; '.join(faults)}") from None
     for number, rule in enumerate(rules, start=1):
         if rule.permissions == []:
             raise DatasetError(f"{path}: rule {number} has no permissions; leave the key out where everybody may see.")
         if rule.namespace is None and rule.permissions is None:
             raise DatasetError(f"{path}: rule {number} says nothing; give it a namespace, permissions or both.")
     return rules
-
-
-def _sentence(detail: Mapping[str, object]) -> str:
-    where = [str(part + 1) if isinstance(part, int) else str(part) for part in detail["loc"]]  # type: ignore[attr-defined]
-    place = f"rule {where[0]}" if where else "the file"
-    if detail["type"] == "extra_forbidden":
-        return f"{place}: {unknown_name('key', where[-1], _Rule.model_fields)}"
-    key = f" {where[1]}" if len(where) > 1 else ""
-    return f"{place}{key}: {complaint_and_value(detail)}"
 
 
 def _pattern(glob: str) -> re.Pattern[str]:

@@ -15,12 +15,13 @@ from rag_lab.corpus.files.tracking import file_digests
 from rag_lab.corpus.files.walk import (
     NO_DOCUMENTS,
     REMOVED,
+    REMOVED_FILE,
+    STALE,
     printable,
     read_removed,
     refusal,
     rules_folder,
     sources_below,
-    stale_lines,
 )
 from rag_lab.corpus.load.loader import SUFFIX, LoadError, source_in
 from rag_lab.errors import DatasetError
@@ -82,7 +83,8 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
     (sources, problems), removed = sources_below(folder), read_removed(folder)
     if rules_folder(folder) == folder or folder.is_symlink():  # a link to a folder that has rules of its own
         sources = [source for source in sources if source not in NO_DOCUMENTS]
-    problems += stale_lines(folder, removed, sources)
+    removed_file = str(rules_folder(folder) / REMOVED_FILE)
+    problems += [Problem(removed_file, f"{name!r} {STALE}") for name in sorted(removed.difference(sources))]
     files: dict[str, Path] = {}
     unsupported: dict[str, list[Path]] = defaultdict(list)
     for source in sources:

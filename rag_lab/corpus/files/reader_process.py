@@ -6,8 +6,6 @@ that takes too long ends the worker by an alarm, also where a parser's C code he
 too. A new file type is one file in `corpus/load` and one line in `corpus/config.py`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -118,7 +116,19 @@ class _Worker:
                     return reply["value"]
                 if (status := self._end()) not in _GONE:
                     break
-        raise _failure(status, request["seconds"])
+        if status == 1:
+            start = " ".join(_COMMAND[1:])
+            raise RagLabError(f"The process that reads files does not start; run `{start}` to see why.")
+        if status == -signal.SIGALRM:
+            raise LoadError(
+                f"the file takes more than {request['seconds']:g} s to read; split or remove it, or allow more by "
+                "corpus.file_seconds."
+            )
+        raise LoadError(
+            f"the file is damaged, or takes more than {MAX_BYTES / 2**30:.0f} GiB of memory to read; split or remove "
+            "it.",
+            status not in _GONE,
+        )
 
     def _reply(self, request: bytes) -> bytes:
         """Return the worker's reply, or b"" where it has ended."""
@@ -153,19 +163,6 @@ class _Worker:
         return process.returncode
 
 
-def _failure(status: int, seconds: float) -> RagLabError:
-    if status == 1:
-        return RagLabError(f"The process that reads files does not start; run `{' '.join(_COMMAND[1:])}` to see why.")
-    if status == -signal.SIGALRM:
-        return LoadError(
-            f"the file takes more than {seconds:g} s to read; split or remove it, or allow more by corpus.file_seconds."
-        )
-    memory = f"{MAX_BYTES / 2**30:.0f} GiB of memory"
-    return LoadError(
-        f"the file is damaged, or takes more than {memory} to read; split or remove it.", status not in _GONE
-    )
-
-
 _worker = _Worker()
 
 
@@ -195,19 +192,14 @@ def main() -> None:
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_REAL, request["seconds"])
         try:
-            reply = json.dumps(_reply(request["do"], request["arguments"])).encode()
+            reply = json.dumps({"value": FUNCTIONS[request["do"]](*request["arguments"])}).encode()
+        except LoadError as error:
+            reply = json.dumps({"error": str(error), "lasting": error.lasting}).encode()
         except MemoryError:
             os._exit(_OUT_OF_MEMORY)
         signal.setitimer(signal.ITIMER_REAL, 0)
         replies.write(reply + b"\n")
         replies.flush()
-
-
-def _reply(name: str, arguments: list[Any]) -> dict[str, Any]:
-    try:
-        return {"value": FUNCTIONS[name](*arguments)}
-    except LoadError as error:
-        return {"error": str(error), "lasting": error.lasting}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """How a corpus is read: the loader of each suffix, built in or custom, and whatever can change its result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial, wraps
@@ -23,23 +21,21 @@ from rag_lab.models.protocols import ChatModel
 from rag_lab.records import Document
 
 
-def file_reader_of(given: Any) -> tuple[Loader, Mapping[str, Any]]:
+def file_reader_of(reader: Any) -> tuple[Loader, Mapping[str, Any]]:
     """Return the loader that a name, or an object, stands for, and whatever can change what it reads."""
-    if given in FILE_READERS.built_in if isinstance(given, str) else False:
-        return FILE_READERS.find(given).value, {"name": given}
-    reader = CustomFileReader(_module(given))
-    return reader, reader.identity()
-
-
-def _module(given: Any) -> Module:
-    if isinstance(given, str) and given.startswith(FACTORY):
-        factory = FILE_READERS.load(given.partition("?")[0])
-        return Module(given, _loading(factory, parse_parameters(given)), source_digest(factory))
-    if isinstance(given, str):
-        return FILE_READERS.find(given)
-    if isinstance(given, type) and hasattr(given, "lazy_load"):
-        return Module(given.__name__, _loading(given, {}), source_digest(given))
-    return from_object(given, FILE_READERS)
+    if isinstance(reader, str) and reader in FILE_READERS.built_in:
+        return FILE_READERS.find(reader).value, {"name": reader}
+    if isinstance(reader, str) and reader.startswith(FACTORY):
+        factory = FILE_READERS.load(reader.partition("?")[0])
+        module = Module(reader, _loading(factory, parse_parameters(reader)), source_digest(factory))
+    elif isinstance(reader, str):
+        module = FILE_READERS.find(reader)
+    elif isinstance(reader, type) and hasattr(reader, "lazy_load"):
+        module = Module(reader.__name__, _loading(reader, {}), source_digest(reader))
+    else:
+        module = from_object(reader, FILE_READERS)
+    custom = CustomFileReader(module)
+    return custom, custom.identity()
 
 
 def _loading(factory: Any, parameters: Mapping[str, Any]) -> Callable[[Path], Any]:
@@ -69,43 +65,36 @@ class CustomFileReader:
         return loaded
 
     def _accepted(self, returned: Any, source: str) -> Loaded:
-        if isinstance(returned, Loaded):
-            return replace(returned, documents=self._checked(returned.documents, source))
         if isinstance(returned, str):
             return Loaded((Document(source, None, returned),))
+        if isinstance(returned, Loaded):
+            return self._checked(returned, source)
         if not isinstance(returned, Sequence) or isinstance(returned, bytes):
             raise CustomCodeError(
                 f"the {self._code.what} returned {type(returned).__name__} where text, or texts, are due"
             )
         texts = [getattr(item, "page_content", item) for item in returned]
         about = [getattr(item, "metadata", None) or {} for item in returned]
+        # LangChain counts pages from 0; texts without numbers are pages in order, if several.
+        numbers = [n + 1 for each in about if isinstance(n := each.get("page"), int) and n >= 0]
+        in_order = [None] if len(about) == 1 else range(1, len(about) + 1)
+        pages = numbers if len(set(numbers)) == len(about) else in_order
         documents = [
             Document(source, page, cast(str, text), str(each.get("title") or ""))
-            for page, text, each in zip(_pages(about), texts, about, strict=True)
+            for page, text, each in zip(pages, texts, about, strict=True)
         ]
-        return Loaded(self._checked(documents, source))
+        return self._checked(Loaded(tuple(documents)), source)
 
-    def _checked(self, documents: Sequence[Document], source: str) -> tuple[Document, ...]:
-        for document in documents:
+    def _checked(self, loaded: Loaded, source: str) -> Loaded:
+        for document in loaded.documents:
             if not isinstance(document, Document) or not isinstance(document.text, str):
                 wrong = document.text if isinstance(document, Document) else document
                 raise CustomCodeError(f"the {self._code.what} returned {type(wrong).__name__} where text is due")
-        if len({document.page for document in documents}) < len(documents):
+        if len({document.page for document in loaded.documents}) < len(loaded.documents):
             raise CustomCodeError(f"the {self._code.what} returned two documents of one page")
-        return tuple(
-            replace(document, source=source, title=str(document.title))
-            for document in documents
-            if document.text.strip()
-        )
-
-
-def _pages(about: Sequence[Mapping[str, Any]]) -> Sequence[int | None]:
-    """Return the number of each page: LangChain counts from 0; texts without numbers are pages in order, if several."""
-    given = [each.get("page") for each in about]
-    numbers = [number + 1 for number in given if isinstance(number, int) and number >= 0]
-    if len(set(numbers)) == len(about):
-        return numbers
-    return [None] if len(about) == 1 else range(1, len(about) + 1)
+        filled = (document for document in loaded.documents if document.text.strip())
+        named = (replace(document, source=source, title=str(document.title)) for document in filled)
+        return replace(loaded, documents=tuple(named))
 
 
 _VERSION = 8  # raised when a loader or the normalization changes its results
@@ -122,18 +111,25 @@ class Reading:
         config: CorpusConfig,
         vision: ChatModel | None,
         home: Path,
-        given: Mapping[str, Any] = MappingProxyType({}),
+        overrides: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._pdf: dict[str, Any] = {"name": config.pdf, "library": _library(config.pdf)}
+        library, other = ("pypdfium2", "text") if config.pdf == "pdfium" else ("pymupdf", "pdfium")
+        try:
+            self._pdf: dict[str, Any] = {"name": config.pdf, "library": f"{library} {version(library)}"}
+        except PackageNotFoundError:
+            raise ConfigError(
+                f"corpus.pdf: {config.pdf} needs {library}, which is not installed; set corpus.pdf to {other} or "
+                f"install {library}."
+            ) from None
         loader: Loader = FILE_READERS.find(_PDF[config.pdf]).value
         if vision is not None:
             call = partial(call_bounded, seconds=config.file_seconds)
             memory = Memory(home / "vision.sqlite")
             loader = VisionPdf(vision, config.vision_dpi, config.vision_min_score, memory, call)
             self._pdf.update(loader.identity())
-        own = {suffix: file_reader_of(reader) for suffix, reader in {**config.readers, **given}.items()}
-        self._own = {suffix: dict(identity) for suffix, (_, identity) in own.items()}
-        readers = {suffix: reader for suffix, (reader, _) in own.items()}
+        named = {suffix: file_reader_of(reader) for suffix, reader in {**config.readers, **overrides}.items()}
+        self._custom = {suffix: dict(identity) for suffix, (_, identity) in named.items()}
+        readers = {suffix: reader for suffix, (reader, _) in named.items()}
         self.loaders: Mapping[str, Loader] = {**LOADERS, ".pdf": loader, **readers}
         self._seconds = config.file_seconds
 
@@ -143,27 +139,15 @@ class Reading:
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever can change a document beside its file."""
-        found = {"version": _VERSION, "pdf": self._pdf, "own": self._own, "libraries": _libraries()}
+        found = {"version": _VERSION, "pdf": self._pdf, "own": self._custom, "libraries": _libraries()}
         return found if self._seconds == SECONDS else {**found, "seconds": self._seconds}
 
     def identity_of(self, suffix: str) -> Mapping[str, Any]:
         """Return whatever can change the documents of a file with this suffix."""
         pdf = self._pdf if suffix == ".pdf" else None
-        return {**self.identity(), "pdf": pdf, "own": self._own.get(suffix), "suffix": suffix}
+        return {**self.identity(), "pdf": pdf, "own": self._custom.get(suffix), "suffix": suffix}
 
 
 @cache
 def _libraries() -> dict[str, str]:
     return {name: version(name) for name in _LIBRARIES}  # looked up on disk, and asked for each file
-
-
-def _library(pdf: str) -> str:
-    """Return name and version of the library behind a value of `corpus.pdf`."""
-    name = "pypdfium2" if pdf == "pdfium" else "pymupdf"
-    try:
-        return f"{name} {version(name)}"
-    except PackageNotFoundError:
-        other = "text" if pdf == "pdfium" else "pdfium"
-        raise ConfigError(
-            f"corpus.pdf: {pdf} needs {name}, which is not installed; set corpus.pdf to {other} or install {name}."
-        ) from None

@@ -3,8 +3,6 @@
 Digests are remembered by path, size and times, so that opening a large corpus reads no file twice.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
@@ -27,41 +25,30 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT N
 
 def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[str, str]:
     """Return the SHA-256 (hex) of each file by its source; `cache` is the SQLite file that remembers them."""
-    known = _recall(cache) if cache else {}
+    known: dict[str, tuple[str, str]] = {}
+    if cache and cache.exists():
+        with opened(cache, _SCHEMA) as connection:
+            rows = connection.execute("SELECT path, stamp, sha256 FROM files").fetchall()
+        known = {path: (stamp, sha256) for path, stamp, sha256 in rows}
     digests, fresh = {}, []
     for source, path in files.items():
         key = str(path.resolve())
         try:
             status = path.stat()
-        except OSError as error:
-            raise _unreadable(path, error) from None
-        stamp = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
-        known_stamp, sha256 = known.get(key, ("", ""))
-        if known_stamp != stamp:
-            try:
+            stamp = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
+            known_stamp, sha256 = known.get(key, ("", ""))
+            if known_stamp != stamp:
                 with path.open("rb") as file:
                     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            except OSError as error:
-                raise _unreadable(path, error) from None
-            if time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED_S:
-                fresh.append((key, stamp, sha256))
+                if time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED_S:
+                    fresh.append((key, stamp, sha256))
+        except OSError as error:
+            raise DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions or remove it.") from None
         digests[source] = sha256
     if cache and fresh:
         with opened(cache, _SCHEMA) as connection, connection:
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", fresh)
     return digests
-
-
-def _unreadable(path: Path, error: OSError) -> DatasetError:
-    return DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions or remove it.")
-
-
-def _recall(cache: Path) -> dict[str, tuple[str, str]]:
-    if not cache.exists():
-        return {}
-    with opened(cache, _SCHEMA) as connection:
-        rows = connection.execute("SELECT path, stamp, sha256 FROM files").fetchall()
-    return {path: (stamp, sha256) for path, stamp, sha256 in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +58,6 @@ class Changes:
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-
-    @classmethod
-    def between(cls, before: Mapping[str, str], now: Mapping[str, str]) -> Changes:
-        """Compare the digests of files by their sources."""
-        return cls(
-            added=tuple(sorted(now.keys() - before.keys())),
-            changed=tuple(sorted(source for source in now.keys() & before.keys() if now[source] != before[source])),
-            removed=tuple(sorted(before.keys() - now.keys())),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +79,12 @@ def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping
         before: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # not known, or damaged
         before = {}
-    changes = Changes.between(before, digests)
+    both = digests.keys() & before.keys()
+    changes = Changes(
+        added=tuple(sorted(digests.keys() - before.keys())),
+        changed=tuple(sorted(source for source in both if digests[source] != before[source])),
+        removed=tuple(sorted(before.keys() - digests.keys())),
+    )
     if changes != Changes():
         path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         with whole_file(path) as partial:

@@ -3,12 +3,10 @@
 `removed.txt` names files that stay in the folder and out of the index, one path below the folder a line.
 """
 
-from __future__ import annotations
-
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from rag_lab.records import Problem
 
 CORPUS_FOLDER = "corpus"
 NO_DOCUMENTS = frozenset({"attributes.yaml", "removed.txt", "questions.jsonl"})  # where the folder is its own corpus
+_IGNORED = (".", "~$")  # how names begin that are passed over
 _RUN_FILES = ("plan.json", "variants")  # what a folder of results has, from its first minute on
 
 
@@ -33,16 +32,24 @@ def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
     open (`~$report.docx`); links to folders are among the paths and are not followed.
     """
     closed: list[OSError] = []
-    found = sorted(_walk(folder, closed))
-    return found, [Problem(printable(Path(error.filename)), _unreadable("folder", error.strerror)) for error in closed]
+    found: list[str] = []
+    for parent, folders, names in os.walk(folder, onerror=closed.append):
+        runs = {name for name in folders if all(Path(parent, name, file).exists() for file in _RUN_FILES)}
+        folders[:] = [name for name in folders if not name.startswith(_IGNORED) and name not in runs]
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        wanted = (name for name in names + links if not name.startswith(_IGNORED))
+        found += [Path(parent, name).relative_to(folder).as_posix() for name in wanted]
+    problems = [Problem(printable(Path(error.filename)), _unreadable("folder", error.strerror)) for error in closed]
+    return sorted(found), problems
 
 
 def refusal(path: Path, folder: Path) -> str:
     """Return why a path below `folder` is passed over, "" where it is not."""
     if printable(path) != str(path):
         return "the file's name is not UTF-8: rename it."
-    if path.is_symlink() and _leaves(path, folder):
-        return "the link leaves the corpus folder and was not followed; copy the file into it."
+    with suppress(OSError, RuntimeError):  # a link that leads to itself leads nowhere
+        if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+            return "the link leaves the corpus folder and was not followed; copy the file into it."
     if path.is_dir():
         return "links to folders are not followed; copy the folder's files."
     if not path.is_file():
@@ -59,32 +66,9 @@ def printable(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
-def _walk(folder: Path, closed: list[OSError]) -> Iterator[str]:
-    """Yield the paths below `folder`; the errors of folders that cannot be read are added to `closed`."""
-    for parent, folders, names in os.walk(folder, onerror=closed.append):
-        runs = {name for name in folders if all(Path(parent, name, file).exists() for file in _RUN_FILES)}
-        folders[:] = [name for name in folders if not _is_ignored(name) and name not in runs]
-        links = [name for name in folders if Path(parent, name).is_symlink()]
-        for name in names + links:
-            if not _is_ignored(name):
-                yield Path(parent, name).relative_to(folder).as_posix()
-
-
-def _is_ignored(name: str) -> bool:
-    return name.startswith((".", "~$"))
-
-
-def _leaves(link: Path, folder: Path) -> bool:
-    """Tell whether a link leads out of the folder; one that leads to itself leads nowhere."""
-    try:
-        return not link.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):
-        return False
-
-
 REMOVED_FILE = "removed.txt"
 REMOVED = f"removed from the index; delete its line in {REMOVED_FILE} to bring it back."
-_STALE = "is no file of the corpus, so nothing is removed by this line; correct or delete it."
+STALE = "is no file of the corpus, so nothing is removed by this line; correct or delete it."
 
 
 def read_removed(corpus_dir: Path) -> frozenset[str]:
@@ -97,12 +81,6 @@ def read_removed(corpus_dir: Path) -> frozenset[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"Cannot read {path}: {error}; it names files of the corpus, one a line.") from None
     return frozenset(line.removesuffix("\r") for line in lines if line.strip())
-
-
-def stale_lines(corpus_dir: Path, removed: Iterable[str], sources: Collection[str]) -> list[Problem]:
-    """Return a problem for each name in `removed.txt` that none of `sources`, all files of the corpus, has."""
-    path = rules_folder(corpus_dir) / REMOVED_FILE
-    return [Problem(str(path), f"{name!r} {_STALE}") for name in sorted(removed) if name not in sources]
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Documents, parents and children of one index in a SQLite file: written once, then only read."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

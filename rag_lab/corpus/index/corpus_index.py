@@ -29,12 +29,12 @@ from rag_lab.corpus.index.build import (
     Manifest,
     Recipe,
     ensure_index,
+    files_of_the_same_text,
     index_path,
     made_of,
 )
 from rag_lab.corpus.index.chunk_store import ChunkStore, best_units
 from rag_lab.corpus.index.locate import locate_evidence
-from rag_lab.corpus.index.read_and_split import files_of_the_same_text
 from rag_lab.corpus.index.vectors import TOOK, ChildVectors, TruncatedChildren, truncated_children
 from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.split.chunks import cut_identity

@@ -1,7 +1,5 @@
 """What others name in a corpus, found in its index: evidence of questions, whole files, results of a custom search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,9 +8,11 @@ from typing import Any
 
 from rag_lab.access import Labels
 from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
+from rag_lab.records import Chunk, Hit, Level, Problem, Question
 from rag_lab.stores.analyzer import AnalyzerChoice
 from rag_lab.stores.sparse import SparseName
+
+_NOT_VISIBLE = "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
 
 
 def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
@@ -23,24 +23,20 @@ def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[
     """
     located, problems = [], []
     for question in questions:
-        found = [_locate(index, question, evidence) for evidence in question.evidence]
-        kept = tuple(evidence for evidence, _ in found if evidence)
-        answers = question.answers if len(kept) == len(found) else ()
-        located.append(replace(question, evidence=kept, answers=answers))
-        problems += [
-            Problem(str(index.corpus_dir / given.source), f"evidence of question {question.question_id!r}: {reason}")
-            for given, (_, reason) in zip(question.evidence, found, strict=True)
-            if reason
-        ]
+        kept = []
+        for evidence in question.evidence:
+            if index.is_visible(evidence.source, question):
+                found, reason = index.locate(evidence)
+                copies = tuple(source for source in index.copies(found.source) if index.is_visible(source, question))
+                kept.append(replace(found, copies=copies) if copies else found)
+            else:
+                reason = _NOT_VISIBLE
+            if reason:
+                reason = f"evidence of question {question.question_id!r}: {reason}"
+                problems.append(Problem(str(index.corpus_dir / evidence.source), reason))
+        answers = question.answers if len(kept) == len(question.evidence) else ()
+        located.append(replace(question, evidence=tuple(kept), answers=answers))
     return located, problems
-
-
-def _locate(index: CorpusIndex, question: Question, evidence: Evidence) -> tuple[Evidence | None, str]:
-    if index.is_visible(evidence.source, question):
-        found, reason = index.locate(evidence)
-        copies = tuple(source for source in index.copies(found.source) if index.is_visible(source, question))
-        return replace(found, copies=copies) if copies else found, reason
-    return None, "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
 
 
 def search_files(
@@ -75,9 +71,9 @@ class FoundChunks:
 
     def __init__(self, index: CorpusIndex) -> None:
         self._index = index
-        self._children = index.chunks.children()
-        self._by_id = {child.chunk_id: child for child in self._children}
-        pairs = groupby(self._children, key=lambda child: child.parent_id)
+        found = index.chunks.children()
+        self._by_id = {child.chunk_id: child for child in found}
+        pairs = groupby(found, key=lambda child: child.parent_id)
         self._by_parent: dict[str, Children] = {parent_id: list(children) for parent_id, children in pairs}
 
     def units(self, found: Any) -> list[Children]:
@@ -105,10 +101,10 @@ class FoundChunks:
         return [self._by_parent[name]] if name in self._by_parent else []
 
     def _with_text(self, text: str) -> list[Children]:
-        words = _words(text)
+        words = " ".join(text.split())
         if not words:
             return []
-        children, parents = self._child_words.items(), self._parent_words.items()
+        children, parents = (found.items() for found in self._words)
         return (
             [[self._by_id[name]] for name, whole in children if whole == words]
             or [self._by_parent[name] for name, whole in parents if whole == words]
@@ -126,13 +122,10 @@ class FoundChunks:
         return [child for child in children if child.start < end and child.end > start] or children
 
     @cached_property
-    def _child_words(self) -> dict[str, str]:
-        return {child.chunk_id: _words(child.text) for child in self._children}
-
-    @cached_property
-    def _parent_words(self) -> dict[str, str]:
-        return {parent_id: _words(self._index.chunks.parent(parent_id).text) for parent_id in self._by_parent}
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())
+    def _words(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The words of the children, and of the parents, by their ids."""
+        parents = (self._index.chunks.parent(parent_id) for parent_id in self._by_parent)
+        return (
+            {child.chunk_id: " ".join(child.text.split()) for child in self._by_id.values()},
+            {parent.chunk_id: " ".join(parent.text.split()) for parent in parents},
+        )

@@ -4,8 +4,6 @@ The vector of a child that is longer than the model reads stands for its beginni
 much that is, is counted once and kept with the vectors. An index that is searched by words alone has no vectors.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

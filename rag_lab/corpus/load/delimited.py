@@ -4,8 +4,6 @@ Tables as Markdown: a row is one line that begins and ends with a bar, and no sp
 documents have cells that hold paragraphs, take several columns or rows, or frame a whole page.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -52,7 +50,7 @@ def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = No
     """
     cleaned = [[_cell(cell) for cell in row] for row in rows]
     filled = [row for row in cleaned if any(row)]
-    kept = [row for row in filled if not _is_too_long(row)]
+    kept = [row for row in filled if not is_too_long(row)]
     columns = sorted({number for row in kept for number, cell in enumerate(row) if cell})
     (budget or CellBudget()).spend(len(kept), len(columns))
     lines = [_line((row[number] if number < len(row) else "") for number in columns) for row in kept]
@@ -61,19 +59,15 @@ def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = No
     return lines, len(filled) - len(kept)
 
 
-def is_too_long(row: Iterable[str]) -> bool:
-    """Return whether a row, as it is given to `markdown_table`, is left out of a table for its length."""
-    return _is_too_long([_cell(cell) for cell in row])
+def is_too_long(cells: Iterable[str]) -> bool:
+    """Return whether a row of cleaned cells is left out of a table for its length."""
+    return sum(len(cell) + _BAR_CHARS for cell in cells if cell) > MAX_ROW_CHARS
 
 
 def too_long(n_rows: int, where: str = "") -> str:
     """Return the warning for rows that were left out."""
     rows = "row" if n_rows == 1 else "rows"
     return f"{where}{n_rows} {rows} of more than {MAX_ROW_CHARS:,} characters left out; shorten the cells."
-
-
-def _is_too_long(cells: Sequence[str]) -> bool:
-    return sum(len(cell) + _BAR_CHARS for cell in cells if cell) > MAX_ROW_CHARS
 
 
 def _cell(text: str) -> str:
@@ -109,7 +103,7 @@ def table_blocks(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> list[str
     placed = [(row, [cell.text for cell in row]) for row in _spread(rows, budget)]
     columns = {number for _, texts in placed for number, text in enumerate(texts) if text}
     blocks: list[str] = []
-    for is_frame, some in groupby(placed, key=lambda pair: len(columns) == 1 or is_too_long(pair[1])):
+    for is_frame, some in groupby(placed, key=lambda pair: len(columns) == 1 or is_too_long(map(_cell, pair[1]))):
         if is_frame:
             blocks += [alone for row, _ in some for cell in row for _, alone in cell.blocks]
         elif lines := markdown_table((texts for _, texts in some), budget)[0]:
@@ -176,26 +170,18 @@ def _parsed(text: str, delimiter: str) -> list[list[str]]:
 
 def _delimiter(text: str) -> str:
     """Return the separator that most of the first rows have, and have equally often."""
-    tables = {delimiter: _sampled(text, delimiter) for delimiter in _DELIMITERS}
-    divides = {",": _DIVIDING_COMMA.search(text, 0, _SNIFFED_CHARS) is not None}
-
-    def rank(delimiter: str) -> tuple[int, bool, int]:
-        n_rows, n_columns = _shape(tables[delimiter])
-        return n_rows, divides.get(delimiter, True), n_columns
-
-    best = max(_DELIMITERS, key=rank)
-    n_rows, is_sure, _ = rank(best)
-    return best if n_rows and (is_sure or 2 * n_rows > len(tables[best])) else _NONE
-
-
-def _sampled(text: str, delimiter: str) -> list[list[str]]:
-    """Return the first rows that are not blank, without one that the end of the sample cuts."""
-    rows = _parsed(text[:_SNIFFED_CHARS], delimiter)
-    whole = rows[:-1] if len(text) > _SNIFFED_CHARS and len(rows) > 1 else rows
-    return [row for row in whole if row]
-
-
-def _shape(rows: list[list[str]]) -> tuple[int, int]:
-    """Return the most frequent number of columns beyond one, after the number of rows that have it."""
-    widths = Counter(len(row) for row in rows if len(row) > 1)
-    return max(((n_rows, n_columns) for n_columns, n_rows in widths.items()), default=(0, 0))
+    ranks: dict[str, tuple[int, bool, int]] = {}
+    n_sampled: dict[str, int] = {}
+    for delimiter in _DELIMITERS:
+        rows = _parsed(text[:_SNIFFED_CHARS], delimiter)
+        if len(text) > _SNIFFED_CHARS and len(rows) > 1:  # the end of the sample cuts the last one
+            rows.pop()
+        n_sampled[delimiter] = sum(map(bool, rows))
+        # The most frequent number of columns beyond one, after the number of rows that have it.
+        widths = Counter(len(row) for row in rows if len(row) > 1)
+        n_rows, n_columns = max(((n, width) for width, n in widths.items()), default=(0, 0))
+        is_sure = delimiter != "," or _DIVIDING_COMMA.search(text, 0, _SNIFFED_CHARS) is not None
+        ranks[delimiter] = n_rows, is_sure, n_columns
+    best = max(_DELIMITERS, key=lambda delimiter: ranks[delimiter])
+    n_rows, is_sure, _ = ranks[best]
+    return best if n_rows and (is_sure or 2 * n_rows > n_sampled[best]) else _NONE

@@ -3,12 +3,11 @@
 The library gets a copy whose XML parts were parsed before, without entities, and whose headings say their level.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ _READ_AS = {"fldSimple": "smartTag", "dir": "smartTag", "bdo": "smartTag", "cr":
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _DEEPEST = 6  # level of a heading; 9 is text
 _LONGEST = 10  # chain of styles, each based on the next
-_UNREAD = "An unrecognised element was ignored: "
+_IGNORED = "An unrecognised element was ignored: "
 _NO_LOSS = re.compile(r"style|[Ii]mage")  # messages about looks and pictures
 _WORDS = {"oMath": "equations", "oMathPara": "equations", "hdr": "headers", "ftr": "footers"}
 
@@ -59,15 +58,19 @@ def _read(parts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
             _plain(part, styles)
             copy.writestr(name, etree.tostring(part))
     try:
-        html = mammoth.convert_to_html(
-            buffer,
-            style_map="p[style-name='Title'] => h1:fresh",
-            include_embedded_style_map=False,
-        )
+        styling = "p[style-name='Title'] => h1:fresh"
+        html = mammoth.convert_to_html(buffer, style_map=styling, include_embedded_style_map=False)
     except OSError as error:  # the library's, of a part that is not there
         raise LoadError(f"the {_KIND} is damaged ({error}); replace or remove it.") from error
     root = etree.fromstring(f"<html><body>{html.value}</body></html>", etree.HTMLParser(no_network=True))
-    _label_notes(root)
+    # Notes as in Markdown: `[^1]` where they are referred to, and before them.
+    for link in root.xpath("//a[contains(@id, 'note-ref-')]"):
+        link.text = f"[^{link.text.strip('[]')}]"
+    for number, note in enumerate(root.xpath("//li[starts-with(@id, 'footnote-') or starts-with(@id, 'endnote-')]"), 1):
+        text = " ".join(" ".join("".join(child.itertext()) for child in note).removesuffix("↑").split())
+        for child in list(note):
+            note.remove(child)
+        note.tag, note.text = "p", f"[^{number}]: {text}"
     return html_blocks(root), [message.message for message in html.messages]
 
 
@@ -121,25 +124,16 @@ def _value(element: Any, name: str) -> str:
     return str(found.get(f"{_W}val", "")) if found is not None else ""
 
 
-def _label_notes(root: Any) -> None:
-    """Mark notes as Markdown does: `[^1]` where they are referred to, and before them."""
-    for link in root.xpath("//a[contains(@id, 'note-ref-')]"):
-        link.text = f"[^{link.text.strip('[]')}]"
-    for number, note in enumerate(root.xpath("//li[starts-with(@id, 'footnote-') or starts-with(@id, 'endnote-')]"), 1):
-        text = " ".join(" ".join("".join(child.itertext()) for child in note).removesuffix("↑").split())
-        for child in list(note):
-            note.remove(child)
-        note.tag, note.text = "p", f"[^{number}]: {text}"
-
-
 def _left_out(parts: Mapping[str, Any], messages: list[str]) -> Iterator[str]:
-    """Say what held text and was not read, and what else the library says of what it could not use."""
-    unread = [*(re.split("[:}]", said)[-1] for said in messages if said.startswith(_UNREAD)), "hdr", "ftr"]
-    texts = (
-        (_WORDS.get(n, n), "".join(e.itertext())) for n in unread for p in parts.values() for e in p.iter(f"{{*}}{n}")
-    )
-    if words := dict.fromkeys(word for word, text in texts if any(map(str.isalnum, text))):
+    """Yield what held text and was not read, and what else the library says of what it could not use."""
+    ignored = [*(re.split("[:}]", message)[-1] for message in messages if message.startswith(_IGNORED)), "hdr", "ftr"]
+    words: dict[str, None] = {}
+    for name in ignored:
+        found = (element for part in parts.values() for element in part.iter(f"{{*}}{name}"))
+        if any(map(str.isalnum, chain.from_iterable("".join(element.itertext()) for element in found))):
+            words[_WORDS.get(name, name)] = None
+    if words:
         yield f"{', '.join(words)} left out; write what matters of them as text."
-    yield from (
-        said.rstrip(".") + "." for said in messages if not said.startswith(_UNREAD) and not _NO_LOSS.search(said)
-    )
+    for message in messages:
+        if not message.startswith(_IGNORED) and not _NO_LOSS.search(message):
+            yield message.rstrip(".") + "."

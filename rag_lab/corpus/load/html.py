@@ -5,10 +5,7 @@ Their encoding is found out as browsers do: https://encoding.spec.whatwg.org nam
 The tree is walked with an explicit stack, since a file may be nested more deeply than Python may recurse.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from rag_lab.corpus.load.loader import Loaded, LoadError, parsing
 from rag_lab.corpus.load.text import WIDE_MARKS, decode, first_line, is_utf8, read_bytes
 from rag_lab.records import Document
 
-_UNREAD = frozenset(["script", "style", "noscript", "template", "nav", "head", "svg", "iframe", "object"])
+_NOT_READ = frozenset(["script", "style", "noscript", "template", "nav", "head", "svg", "iframe", "object"])
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(_LEVELS) | {
     *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl", "dt"),
@@ -31,13 +28,18 @@ _MAX_DIGITS = 5  # of the number of columns or rows that a cell says it takes
 def html_blocks(root: Any) -> list[str]:
     """Return the blocks below `root`, in order."""
     writer = _Writer()
-    for event, value in _walk(root):
-        if event == "text":
-            writer.add(value)
-        elif event == "start":
-            writer.start(value)
-        else:
-            writer.end(value.tag)
+    pending: list[tuple[Any, bool]] = [(root, False)]  # elements, and whether all in them was read
+    while pending:
+        element, is_done = pending.pop()
+        if is_done:
+            writer.end(element.tag)
+        elif isinstance(element.tag, str) and element.tag not in _NOT_READ:
+            writer.start(element)
+            writer.add(element.text or "")
+            pending.append((element, True))
+            pending += [(child, False) for child in reversed(element)]
+            continue
+        writer.add(element.tail or "")
     writer.flush("")
     return writer.blocks
 
@@ -71,7 +73,9 @@ class _Writer:
             rows = self._tables[-1]
             if not rows:
                 rows.append([])
-            rows[-1].append(Cell([], _span(element, "colspan"), _span(element, "rowspan")))
+            said = (element.get(name, "").strip() for name in ("colspan", "rowspan"))
+            counts = (int(n) if n.isdecimal() and len(n) <= _MAX_DIGITS else 1 for n in said)
+            rows[-1].append(Cell([], *(max(1, n) for n in counts)))
 
     def end(self, tag: str) -> None:
         if tag not in _BLOCKS:
@@ -110,29 +114,6 @@ class _Writer:
             self.blocks.append(alone)
 
 
-def _span(element: Any, name: str) -> int:
-    """Return how many columns or rows a cell says it takes."""
-    value = element.get(name, "").strip()
-    return max(1, int(value)) if value.isdecimal() and len(value) <= _MAX_DIGITS else 1
-
-
-def _walk(root: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ("start", element), ("text", text) and ("end", element) in the order of the page."""
-    pending: list[tuple[Any, bool]] = [(root, False)]
-    while pending:
-        element, is_done = pending.pop()
-        tag = element.tag if isinstance(element.tag, str) else ""
-        if not is_done and tag and tag not in _UNREAD:
-            yield "start", element
-            yield "text", element.text or ""
-            pending.append((element, True))
-            pending += [(child, False) for child in reversed(element)]
-            continue
-        if is_done:
-            yield "end", element
-        yield "text", element.tail or ""
-
-
 _DECLARED = re.compile(
     rb"(?:<meta[^>]{0,200}?charset|\A\s{0,100}<\?xml[^>]{0,200}?encoding)\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w.:-]{2,40})",
     re.IGNORECASE,
@@ -168,19 +149,16 @@ def decode_html(data: bytes) -> tuple[str, str]:
     A mark at the beginning counts first; then UTF-8, where there are letters beyond ASCII and all are in it; then what
     the file declares. A file that declares UTF-16 in letters of ASCII is not in it.
     """
-    codec = "utf-16" if data.startswith(WIDE_MARKS) else _declared(data)
+    from webencodings import lookup
+
+    codec = ""
+    if data.startswith(WIDE_MARKS):
+        codec = "utf-16"
+    elif found := _DECLARED.search(_COMMENT.sub(b"", data[:_HEAD_BYTES])):
+        encoding = lookup(found[1].decode("ascii", "replace"))
+        if encoding and encoding.name not in _NOT_BELIEVED:  # the standard reads GBK as its superset
+            codec = "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)
     if codec and (data.isascii() or not is_utf8(data)):  # other encodings hardly ever look like UTF-8
         with suppress(UnicodeError):  # declared wrongly: found out as for any text
             return data.decode(codec), ""
     return decode(data)
-
-
-def _declared(data: bytes) -> str:
-    """Return Python's name of the encoding that is meant by the one declared, "" for none that an ASCII file has."""
-    from webencodings import lookup
-
-    found = _DECLARED.search(_COMMENT.sub(b"", data[:_HEAD_BYTES]))
-    encoding = lookup(found[1].decode("ascii", "replace")) if found else None
-    if encoding is None or encoding.name in _NOT_BELIEVED:
-        return ""
-    return "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)  # the standard reads GBK so, too

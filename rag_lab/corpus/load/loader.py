@@ -4,8 +4,6 @@ Documents that come from Python are written below the home folder, a file a sour
 a document a line), and read as every other file is, so that an index knows no other way in.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

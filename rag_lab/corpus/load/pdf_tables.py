@@ -4,10 +4,8 @@ PyMuPDF says where the cells are; the words in them are put together here, since
 with some fonts. A word stands in one cell or outside the tables: each comes once.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -109,7 +107,12 @@ def _tables(page: Any, words: Sequence[_Word]) -> Iterator[_Table]:
     for table in page.find_tables(use_layout=False).tables:
         rows = table.rows
         places = {number: place for number, word in free.items() if (place := _place(rows, word.box))}
-        lines, n_too_long = markdown_table(_texts(rows, places, words))
+        cells: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for number, place in places.items():
+            cells[place].append(words[number].text)
+        # The part of a merged cell that belongs to its neighbour is "".
+        texts = [[" ".join(cells[n, column]) for column in range(len(row.cells))] for n, row in enumerate(rows)]
+        lines, n_too_long = markdown_table(texts)
         if len(lines) > 2 and len(rows[0].cells) > 1 and not n_too_long:
             yield _Table("\n".join(lines), frozenset(places))
             free = {number: word for number, word in free.items() if number not in places}
@@ -123,14 +126,6 @@ def _place(rows: Sequence[Any], box: Box) -> tuple[int, int] | None:
                 if cell and _is_inside(cell, box):
                     return number, column
     return None
-
-
-def _texts(rows: Sequence[Any], places: Mapping[int, tuple[int, int]], words: Sequence[_Word]) -> list[list[str]]:
-    """Return the cells' texts; "" for the part of a merged cell that belongs to its neighbour."""
-    cells = defaultdict(list)
-    for number, place in places.items():
-        cells[place].append(words[number].text)
-    return [[" ".join(cells[number, column]) for column in range(len(row.cells))] for number, row in enumerate(rows)]
 
 
 def _is_inside(box: Box, other: Box) -> bool:

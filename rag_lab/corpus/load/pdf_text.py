@@ -9,8 +9,6 @@ How much a page unpacks to and draws is bounded: a few kilobytes can hold gigaby
 are drawn, PyMuPDF's search for tables compares each with all others.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -43,11 +41,6 @@ class Line:
     direction: tuple[int, int] = (1, 0)  # in which it runs on the page: right, down
     number: tuple[int, int] = (0, 0)  # of its block on the page, and its own in the block
 
-    @property
-    def height(self) -> float:
-        """Height of the box."""
-        return self.y1 - self.y0
-
 
 def page_lines(page: Any) -> list[Line]:
     """Return the lines of PyMuPDF's page that are not blank, in the file's own order."""
@@ -73,9 +66,18 @@ def text_flags() -> int:
 
 def join(lines: list[Line], paragraph_gap: float = _PARAGRAPH_GAP) -> str:
     """Return lines that follow each other as text: rows joined; paragraphs apart by so much of a line's height."""
-    if not lines:
-        return ""
-    return lines[0].text + "".join(_gap(above, line, paragraph_gap) + line.text for above, line in pairwise(lines))
+    parts = [line.text for line in lines[:1]]
+    for before, line in pairwise(lines):
+        height = min(before.y1 - before.y0, line.y1 - line.y0)
+        shared = min(before.y1, line.y1) - max(before.y0, line.y0)
+        if before.direction != line.direction:
+            gap = "\n\n"
+        elif shared > _ROW_OVERLAP * height and line.x0 >= before.x1 - height / 2:
+            gap = "  " if line.x0 - before.x1 > height / 2 else " "
+        else:
+            gap = "\n\n" if line.y0 - before.y1 > paragraph_gap * height else "\n"
+        parts += [gap, line.text]
+    return "".join(parts)
 
 
 def direction(right: float, down: float) -> tuple[int, int]:
@@ -90,17 +92,6 @@ def turned(box: Box, direction: tuple[int, int]) -> Box:
     left, end = sorted((right * x0 + down * y0, right * x1 + down * y1))
     top, bottom = sorted((right * y0 - down * x0, right * y1 - down * x1))
     return left, top, end, bottom
-
-
-def _gap(before: Line, line: Line, paragraph_gap: float) -> str:
-    """Return the whitespace between two lines that follow each other in the file."""
-    if before.direction != line.direction:
-        return "\n\n"
-    height = min(before.height, line.height)
-    shared = min(before.y1, line.y1) - max(before.y0, line.y0)
-    if shared > _ROW_OVERLAP * height and line.x0 >= before.x1 - height / 2:
-        return "  " if line.x0 - before.x1 > height / 2 else " "
-    return "\n\n" if line.y0 - before.y1 > paragraph_gap * height else "\n"
 
 
 _MAX_STROKES = 4_000  # lines and rectangles

@@ -8,13 +8,11 @@ Likeness is a weighted sum of four overlaps, each from 0 to 1: words 0.4, charac
 leave out a page's furniture, so it is a check against invention and omission, not a measure of quality.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from pathlib import Path
@@ -35,6 +33,7 @@ WEIGHTS = {"words": 0.4, "characters": 0.2, "sentences": 0.3, "edits": 0.1}
 _MINUS = re.compile(r"[\u2010-\u2015\u2212](?=\d)")
 _MARKUP = re.compile(r"[|#*_`>~\\]+|-(?!\d)")  # a hyphen before a digit may be a minus sign
 _CLOSE = rf"[{UNSPACED}\u3000-\u303f\uff01-\uff65]"  # with the punctuation of those scripts
+# Spaces that scripts without spaces get from their line ends.
 _WRAPPED = re.compile(rf"(?<={_CLOSE}) (?={_CLOSE})")
 _COMPARED_CHARS = 20_000  # of each text; the comparison of characters takes the product of the lengths
 _MAX_SENTENCE_CHARS = 5_000
@@ -65,12 +64,7 @@ def overlaps(reading: str, text_layer: str) -> dict[str, float]:
 
 def _bare(text: str) -> str:
     """Return a text as one line of small letters without markup."""
-    return _unwrapped(" ".join(_MARKUP.sub(" ", _MINUS.sub("-", text)).casefold().split()))
-
-
-def _unwrapped(line: str) -> str:
-    """Return a line without the spaces that scripts without spaces get from their line ends."""
-    return _WRAPPED.sub("", line)
+    return _WRAPPED.sub("", " ".join(_MARKUP.sub(" ", _MINUS.sub("-", text)).casefold().split()))
 
 
 def _texts(text: str, spans: Iterable[Span]) -> list[str]:
@@ -84,22 +78,17 @@ def _sentences(text: str, other: str) -> Iterator[str]:
     """
     known = {_bare(unit) for unit in _texts(other, sentence_units(other))}
     for unit in _texts(text, sentence_units(text)):
-        yield from _parted(map(_bare, unit.split("\n")), known)
-
-
-def _parted(lines: Iterable[str], known: Collection[str]) -> Iterator[str]:
-    """Yield runs of lines, each up to its end if it is known, and up to a known line else."""
-    run = ""
-    for line in lines:
-        if run and line in known:
+        run = ""  # of lines, up to its end if it is known, and up to a known line else
+        for line in map(_bare, unit.split("\n")):
+            if run and line in known:
+                yield run
+                run = ""
+            run = run[:-1] + _WRAPPED.sub("", f"{run[-1:]} {line}".strip())
+            if run in known or len(run) > _MAX_SENTENCE_CHARS:
+                yield run
+                run = ""
+        if run:
             yield run
-            run = ""
-        run = run[:-1] + _unwrapped(f"{run[-1:]} {line}".strip())
-        if run in known or len(run) > _MAX_SENTENCE_CHARS:
-            yield run
-            run = ""
-    if run:
-        yield run
 
 
 def _dice(first: Iterable[Hashable], second: Iterable[Hashable]) -> float:
@@ -204,7 +193,10 @@ class VisionPdf:
         if not _is_whole(reply):
             reason = reply.error or "the reply was cut off"
             return page.text, f"page {page.number}: the text layer is used, for the model gave no reading: {reason}"
-        reading = _unfenced(reply.text)
+        lines = reply.text.strip().split("\n")
+        if len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```":
+            lines = lines[1:-1]  # models like to put a code fence around Markdown
+        reading = "\n".join(lines).strip()
         if not page.text:
             return reading, f"page {page.number}: the model's reading is unchecked, for the page has no text layer."
         score = likeness(reading, page.text)
@@ -238,11 +230,3 @@ PAGES: dict[str, Callable[..., Any]] = {"pdf_facts": _pdf_facts, "shown_page": _
 
 def _is_whole(reply: ChatReply) -> bool:
     return not reply.error and not reply.truncated and bool(reply.text.strip())
-
-
-def _unfenced(text: str) -> str:
-    """Return a reply without the code fence that models like to put around Markdown."""
-    lines = text.strip().split("\n")
-    if len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```":
-        lines = lines[1:-1]
-    return "\n".join(lines).strip()

@@ -3,8 +3,6 @@
 PDFium gives characters and where they stand; from these the lines are put together that `pdf_text` makes text of.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -37,6 +35,7 @@ _SPELT = {0: "\ufffd", _BROKEN_WORD: "-", 0x0D: " "}
 
 def load_pdfium(path: Path, source: str) -> Loaded:
     """Read a PDF as `load_pdf` does, without PyMuPDF."""
+    from pypdfium2 import PdfDocument
     from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE, FPDF_GetSecurityHandlerRevision
 
     data = path.read_bytes()
@@ -46,7 +45,12 @@ def load_pdfium(path: Path, source: str) -> Loaded:
 
         def read(number: int) -> tuple[str, bool]:
             if is_suspect:
-                _check_alone(pdf, number)
+                # PDFium would unpack all of a stream. A page copied into a file by itself opens and enciphers none.
+                with closing(PdfDocument.new()) as alone, io.BytesIO() as file:
+                    alone.import_pages(pdf, [number - 1])
+                    alone.save(file)
+                    if holds_too_much(file.getvalue()):
+                        raise ValueError("the page's content unpacks to more than is read")
             with closing(pdf[number - 1]) as page:
                 text = join(_lines(page), _PARAGRAPH_GAP)
                 return text, not text and any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
@@ -72,20 +76,6 @@ def _opened(data: bytes) -> Iterator[Any]:
         yield pdf
 
 
-def _check_alone(pdf: Any, number: int) -> None:
-    """Refuse a page of which a stream unpacks to more than is read: PDFium would unpack it all.
-
-    The page is copied into a file of its own, which opens none of its streams and enciphers none.
-    """
-    from pypdfium2 import PdfDocument
-
-    with closing(PdfDocument.new()) as alone, io.BytesIO() as file:
-        alone.import_pages(pdf, [number - 1])
-        alone.save(file)
-        if holds_too_much(file.getvalue()):
-            raise ValueError("the page's content unpacks to more than is read")
-
-
 def _lines(page: Any) -> list[Line]:
     """Return the lines that are not blank, in the file's own order; a wide gap ends one, as between two cells."""
     runs: list[list[Line]] = [[]]
@@ -99,23 +89,18 @@ def _lines(page: Any) -> list[Line]:
             if runs[-1]:
                 before = runs[-1][-1]
                 is_level = min(before.y1, char.y1) > max(before.y0, char.y0)
-                is_near = char.x0 - before.x1 <= _CELL_GAP * char.height
+                is_near = char.x0 - before.x1 <= _CELL_GAP * (char.y1 - char.y0)
                 if before.direction != char.direction or not is_level or not is_near:
                     runs.append([])
             runs[-1].append(replace(char, text=space + char.text))
             space = ""
-    return [
-        Line(
-            min(char.x0 for char in run),
-            min(char.y0 for char in run),
-            max(char.x1 for char in run),
-            max(char.y1 for char in run),
-            "".join(char.text for char in run).strip(),
-            run[0].direction,
-        )
-        for run in runs
-        if run
-    ]
+    lines = []
+    for run in filter(None, runs):
+        left, top = min(char.x0 for char in run), min(char.y0 for char in run)
+        right, bottom = max(char.x1 for char in run), max(char.y1 for char in run)
+        text = "".join(char.text for char in run).strip()
+        lines.append(Line(left, top, right, bottom, text, run[0].direction))
+    return lines
 
 
 def _characters(page: Any) -> Iterator[Line]:

@@ -6,8 +6,6 @@ process that reads it.
 Office files are ZIP archives: what is checked before one is unpacked stands here, and how its parts are read.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """Plain text and Markdown files: one document without pages. UTF-8 needs no guess; a guessed encoding is a warning."""
 
-from __future__ import annotations
-
 import codecs
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Documents to parents, which the reader gets, and children, which are embedded."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +10,8 @@ from typing import Any
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.headings import headings, path_at
 from rag_lab.corpus.spans import PageStarts, Span, page_at, trimmed
-from rag_lab.corpus.split.recursive import section_spans, split_spans
 from rag_lab.corpus.split.splitter import Splitter, Unsplit, splitter_of
+from rag_lab.corpus.split.splitters import section_spans, split_spans
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Embedder
 from rag_lab.records import Chunk, Document

@@ -1,12 +1,10 @@
 """The contract of a splitter, and the one that a configuration names; pieces of a custom one become spans of text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, Self, cast
 
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.digest import source_digest
@@ -38,6 +36,32 @@ class Splitter(Protocol):
         piece is a piece of its own. Splitters that others bring are not held to the last two: what they leave out and
         which rows they cut is said (`CustomSplitter.losses`).
         """
+
+
+@dataclass(frozen=True)
+class BuiltInSplitter:
+    """A splitter whose fields are all that changes where it cuts, with `version`, raised when its code does."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    keys: ClassVar[Mapping[str, str]]  # the key of the configuration that a field is, where its name is another
+
+    @classmethod
+    def of(cls, config: CorpusConfig, embedder: Embedder | None) -> Self:
+        """Return what `config` asks for."""
+        names = [field.name for field in fields(cls)]
+        if "embedder" in names and embedder is None:
+            raise ConfigError(
+                f"The {cls.name} splitter needs an embedding model; give one, or another corpus.splitter."
+            )
+        values = {name: getattr(config, cls.keys.get(name, name)) for name in names if name != "embedder"}
+        return cls(**values, **({"embedder": embedder} if "embedder" in names else {}))
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return name, version and fields; of an embedding model its identity."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = {name: dict(value.identity()) if name == "embedder" else value for name, value in values.items()}
+        return {"name": self.name, "version": self.version, **found}
 
 
 LANGCHAIN = "split_text"  # the method of LangChain's splitters

@@ -7,8 +7,6 @@ judgements are no whole numbers); what was judged 0 or less is kept as not relev
 judgements is query, document and score by tabs, or by spaces query, 0, document and grade, as `trec_eval` reads them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path

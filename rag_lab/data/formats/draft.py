@@ -1,7 +1,5 @@
 """What an importer has read, and how it becomes a dataset's folder, with names for its files: whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import unicodedata

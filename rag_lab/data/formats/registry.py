@@ -1,7 +1,5 @@
 """Formats that datasets are imported from and exported to, by name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

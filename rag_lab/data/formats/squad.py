@@ -5,8 +5,6 @@ Rajpurkar et al. (2016), "SQuAD: 100,000+ Questions for Machine Comprehension of
 answer: the answer alone is often a word that stands in several places.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ The distinct reference contexts become the documents, and the evidence of a ques
 no grades: a column of our own, `reference_grades`, may give one a context.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import io

@@ -6,8 +6,6 @@ file is the unit of it, and of all files where the evidence names files alone. F
 `trec_eval` reads them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote

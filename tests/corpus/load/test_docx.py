@@ -1,21 +1,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from office_files import cell, paragraph, raw_table, relationships, table, write_docx
 
 from rag_lab.corpus.load.docx import load_docx
-from rag_lab.corpus.load.loader import LoadError
+from rag_lab.corpus.load.loader import Loaded, LoadError
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 RUN = "<w:r><w:t xml:space='preserve'>{}</w:t></w:r>"
 
 
+def read(folder: Path, *contents: str, **options: Any) -> Loaded:
+    return load_docx(write_docx(folder / "a.docx", *contents, **options), "a.docx")
+
+
 def test_headings_lists_and_tables_become_markdown(tmp_path: Path) -> None:
-    path = write_docx(
-        tmp_path / "a.docx",
+    loaded = read(
+        tmp_path,
         paragraph("Press P-11", "berschrift1"),
         paragraph("Check daily:"),
         paragraph("the oil", listed=True),
@@ -24,7 +29,7 @@ def test_headings_lists_and_tables_become_markdown(tmp_path: Path) -> None:
         table(("Bolt", "Torque"), ("M6", "9 Nm"), ("", "")),
         paragraph("In a loop of styles", "A"),
     )
-    (document,) = load_docx(path, "a.docx").documents
+    (document,) = loaded.documents
     assert document.text.split("\n\n") == [
         "# Press P-11",
         "Check daily:",
@@ -38,22 +43,20 @@ def test_headings_lists_and_tables_become_markdown(tmp_path: Path) -> None:
 
 
 def test_the_files_own_title_wins(tmp_path: Path) -> None:
-    path = write_docx(tmp_path / "a.docx", paragraph("x"), title="Manual")
-    assert load_docx(path, "a.docx").documents[0].title == "Manual"
+    assert read(tmp_path, paragraph("x"), title="Manual").documents[0].title == "Manual"
 
 
 def test_content_controls_and_insertions_are_read_and_deletions_are_not(tmp_path: Path) -> None:
-    run = "<w:r><w:t xml:space='preserve'>{}</w:t></w:r>"
-    path = write_docx(
-        tmp_path / "a.docx",
+    loaded = read(
+        tmp_path,
         f"<w:sdt><w:sdtContent>{paragraph('In a control')}</w:sdtContent></w:sdt>",
-        f"<w:p>{run.format('kept ')}<w:ins>{run.format('new')}</w:ins>"
-        f"<w:del><w:r><w:delText>gone</w:delText></w:r>{run.format('gone too')}</w:del></w:p>",
-        f"<w:p><mc:AlternateContent><mc:Choice>{run.format('once')}</mc:Choice>"
-        f"<mc:Fallback>{run.format('once')}</mc:Fallback></mc:AlternateContent></w:p>",
+        f"<w:p>{RUN.format('kept ')}<w:ins>{RUN.format('new')}</w:ins>"
+        f"<w:del><w:r><w:delText>gone</w:delText></w:r>{RUN.format('gone too')}</w:del></w:p>",
+        f"<w:p><mc:AlternateContent><mc:Choice>{RUN.format('once')}</mc:Choice>"
+        f"<mc:Fallback>{RUN.format('once')}</mc:Fallback></mc:AlternateContent></w:p>",
         "<w:p><w:r><w:t>one</w:t><w:tab/><w:t>two</w:t><w:br/><w:t>three</w:t></w:r></w:p>",
     )
-    text = load_docx(path, "a.docx").documents[0].text
+    text = loaded.documents[0].text
     assert text.split("\n\n") == ["In a control", "kept new", "once", "one two three"]
 
 
@@ -61,16 +64,15 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
     laughs = '<!DOCTYPE d [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>'
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     body = f"{laughs}<w:document {space}><w:body><w:p><w:r><w:t>x&b;</w:t></w:r></w:p></w:body></w:document>"
-    path = write_docx(tmp_path / "a.docx", parts={"word/document.xml": body})
     with pytest.raises(LoadError, match="damaged"):
-        load_docx(path, "a.docx")
+        read(tmp_path, parts={"word/document.xml": body})
 
 
 def test_the_main_part_is_found_by_its_relation(tmp_path: Path) -> None:
     body = f"<w:document {W}><w:body>{paragraph('Press', 'Big')}</w:body></w:document>"
     style = "<w:style w:type='paragraph' w:styleId='Big'><w:name w:val='heading 2'/></w:style>"
-    path = write_docx(
-        tmp_path / "a.docx",
+    loaded = read(
+        tmp_path,
         parts={
             "_rels/.rels": relationships({"/word/document2.xml": "officeDocument"}),
             "word/document2.xml": body,
@@ -78,31 +80,31 @@ def test_the_main_part_is_found_by_its_relation(tmp_path: Path) -> None:
             "word/styles2.xml": f"<w:styles {W}>{style}</w:styles>",
         },
     )
-    assert load_docx(path, "a.docx").documents[0].text == "## Press"
+    assert loaded.documents[0].text == "## Press"
 
 
 def test_the_strict_form_of_the_format_is_read(tmp_path: Path) -> None:
     space = 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main"'
     body = f"<w:document {space}><w:body>{paragraph('Strict', 'berschrift1')}</w:body></w:document>"
-    path = write_docx(tmp_path / "a.docx", parts={"word/document.xml": body})
-    assert load_docx(path, "a.docx").documents[0].text == "# Strict"
+    assert read(tmp_path, parts={"word/document.xml": body}).documents[0].text == "# Strict"
 
 
 def test_a_file_without_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="no text"):
-        load_docx(write_docx(tmp_path / "a.docx", paragraph(" ")), "a.docx")
+        read(tmp_path, paragraph(" "))
 
 
 def test_lists_are_found_by_their_style_too(tmp_path: Path) -> None:
-    path = write_docx(tmp_path / "a.docx", paragraph("oil", "ListBullet"), paragraph("no item"))
-    assert load_docx(path, "a.docx").documents[0].text.split("\n\n") == ["- oil", "no item"]
+    assert read(tmp_path, paragraph("oil", "ListBullet"), paragraph("no item")).documents[0].text.split("\n\n") == [
+        "- oil",
+        "no item",
+    ]
 
 
 def test_a_text_box_is_read_once_after_its_paragraph(tmp_path: Path) -> None:
     box = f"<w:txbxContent>{paragraph('Box one')}{paragraph('Box two')}</w:txbxContent>"
     boxed = f"<w:p>{RUN.format('Before ')}<w:r><w:pict>{box}</w:pict></w:r>{RUN.format('and after')}</w:p>"
-    path = write_docx(tmp_path / "a.docx", boxed, raw_table(cell(boxed) + cell(paragraph("y"))))
-    assert load_docx(path, "a.docx").documents[0].text.split("\n\n") == [
+    assert read(tmp_path, boxed, raw_table(cell(boxed) + cell(paragraph("y")))).documents[0].text.split("\n\n") == [
         "Before and after",
         "Box one",
         "Box two",
@@ -111,8 +113,8 @@ def test_a_text_box_is_read_once_after_its_paragraph(tmp_path: Path) -> None:
 
 
 def test_merged_cells_leave_the_others_under_their_headers(tmp_path: Path) -> None:
-    path = write_docx(
-        tmp_path / "a.docx",
+    loaded = read(
+        tmp_path,
         raw_table(
             cell(paragraph("Part")) + cell(paragraph("Torque"), "<w:gridSpan w:val='2'/>") + cell(paragraph("Note")),
             cell(paragraph("M6"), "<w:vMerge w:val='restart'/>")
@@ -120,7 +122,7 @@ def test_merged_cells_leave_the_others_under_their_headers(tmp_path: Path) -> No
             cell("<w:p/>", "<w:vMerge/>") + "".join(cell(paragraph(t)) for t in ("7", "8", "oiled")),
         ),
     )
-    assert load_docx(path, "a.docx").documents[0].text.split("\n") == [
+    assert loaded.documents[0].text.split("\n") == [
         "| Part | Torque |  | Note |",
         "| --- | --- | --- | --- |",
         "| M6 | 9 | 10 | dry |",
@@ -130,17 +132,18 @@ def test_merged_cells_leave_the_others_under_their_headers(tmp_path: Path) -> No
 
 def test_a_table_in_a_cell_is_a_part_of_its_line(tmp_path: Path) -> None:
     inner = cell(paragraph("a") + table(("in", "side"), ("two", "rows")))
-    path = write_docx(
-        tmp_path / "a.docx", raw_table(cell(paragraph("H")) + cell(paragraph("K")), inner + cell("<w:p/>"))
-    )
-    assert load_docx(path, "a.docx").documents[0].text.endswith("| a in, side; two, rows |  |")
+    loaded = read(tmp_path, raw_table(cell(paragraph("H")) + cell(paragraph("K")), inner + cell("<w:p/>")))
+    assert loaded.documents[0].text.endswith("| a in, side; two, rows |  |")
 
 
 def test_a_row_too_long_for_a_line_is_read_as_text(tmp_path: Path) -> None:
     words = ("word " * 5_000).strip()
     content = paragraph("Manual", "berschrift1") + paragraph(words)
-    path = write_docx(tmp_path / "a.docx", raw_table(cell(paragraph("Menu")) + cell(content)))
-    assert load_docx(path, "a.docx").documents[0].text.split("\n\n") == ["Menu", "# Manual", words]
+    assert read(tmp_path, raw_table(cell(paragraph("Menu")) + cell(content))).documents[0].text.split("\n\n") == [
+        "Menu",
+        "# Manual",
+        words,
+    ]
 
 
 def test_foot_and_endnotes_follow_the_text(tmp_path: Path) -> None:
@@ -148,8 +151,8 @@ def test_foot_and_endnotes_follow_the_text(tmp_path: Path) -> None:
         return f"<w:p>{RUN.format('Close the valve')}<w:r><w:{kind}Reference w:id='{number}'/></w:r></w:p>"
 
     notes = "".join(f"<w:footnote w:id='{n}'>{paragraph(f'Note {n}')}</w:footnote>" for n in (0, 1, 2, 3))
-    path = write_docx(
-        tmp_path / "a.docx",
+    loaded = read(
+        tmp_path,
         referring("footnote", 3),
         table(("a", "b")).replace("</w:p>", "<w:r><w:endnoteReference w:id='2'/></w:r></w:p>", 1),
         parts={
@@ -157,7 +160,7 @@ def test_foot_and_endnotes_follow_the_text(tmp_path: Path) -> None:
             "word/endnotes.xml": f"<w:endnotes {W}><w:endnote w:id='2'>{paragraph('Last')}</w:endnote></w:endnotes>",
         },
     )
-    assert load_docx(path, "a.docx").documents[0].text.split("\n\n") == [
+    assert loaded.documents[0].text.split("\n\n") == [
         "Close the valve[^1]",
         "| a[^2] | b |\n| --- | --- |",
         "[^1]: Note 3",
@@ -166,8 +169,8 @@ def test_foot_and_endnotes_follow_the_text(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
-    path = write_docx(
-        tmp_path / "a.docx",
+    loaded = read(
+        tmp_path,
         f"<w:p>{RUN.format('so ')}<m:oMath><m:r><m:t>a+b</m:t></m:r></m:oMath>"
         "<w:r><w:sym w:font='Logos' w:char='F041'/></w:r></w:p>",
         paragraph("Plain", "Nowhere"),
@@ -176,7 +179,6 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
             "word/footer1.xml": f"<w:ftr {W}><w:p/></w:ftr>",
         },
     )
-    loaded = load_docx(path, "a.docx")
     assert loaded.documents[0].text == "so\n\nPlain"
     first, second = loaded.warnings
     assert first == "equations, headers left out; write what matters of them as text."
@@ -185,49 +187,43 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
 
 def test_fields_and_hyphens_keep_their_text_and_pictures_leave_none(tmp_path: Path) -> None:
     space = "xmlns:a='http://schemas.openxmlformats.org/drawingml/2006/main'"
-    path = write_docx(
-        tmp_path / "a.docx",
+    loaded = read(
+        tmp_path,
         f"<w:p>{RUN.format('Figure ')}<w:fldSimple w:instr='SEQ Figure'>{RUN.format('7')}</w:fldSimple>"
         f"<w:r><w:t>: P</w:t><w:noBreakHyphen/><w:t>11</w:t></w:r></w:p>",
         f"<w:p><w:r><w:pict><v:imagedata xmlns:v='urn:schemas-microsoft-com:vml' {space} r:id='rId1' "
         "xmlns:r='http://schemas.openxmlformats.org/officeDocument/2006/relationships'/></w:pict></w:r></w:p>",
     )
-    loaded = load_docx(path, "a.docx")
     assert (loaded.documents[0].text, loaded.warnings) == ("Figure 7: P-11", ())
 
 
 def test_a_part_that_is_not_there_is_damage_and_not_a_file_without_permission(tmp_path: Path) -> None:
     body = f"<w:document {W}><w:body>{paragraph('Press')}</w:body></w:document>"
     other = {"word/other.xml": body, "_rels/.rels": relationships({}), "word/document.xml": ""}
-    path = write_docx(tmp_path / "a.docx", parts=other)
     with pytest.raises(LoadError, match="damaged"):
-        load_docx(path, "a.docx")
+        read(tmp_path, parts=other)
 
 
 def test_a_link_keeps_its_text_without_its_target(tmp_path: Path) -> None:
     space = "xmlns:r='http://schemas.openxmlformats.org/officeDocument/2006/relationships'"
     link = f"<w:p><w:hyperlink {space} r:id='rId99'>{RUN.format('link')}</w:hyperlink></w:p>"
-    path = write_docx(tmp_path / "a.docx", paragraph("before"), link, paragraph("after"))
-    assert load_docx(path, "a.docx").documents[0].text == "before\n\nlink\n\nafter"
+    assert read(tmp_path, paragraph("before"), link, paragraph("after")).documents[0].text == "before\n\nlink\n\nafter"
 
 
 def test_a_file_that_refers_to_what_is_not_there_is_damaged(tmp_path: Path) -> None:
     reference = "<w:p><w:r><w:footnoteReference w:id='9'/></w:r></w:p>"
-    path = write_docx(tmp_path / "a.docx", paragraph("before"), reference, paragraph("after"))
     with pytest.raises(LoadError, match="the Word document is damaged"):
-        load_docx(path, "a.docx")
+        read(tmp_path, paragraph("before"), reference, paragraph("after"))
 
 
 def test_a_style_without_a_type_is_one_of_paragraphs(tmp_path: Path) -> None:
     style = "<w:style w:styleId='Big'><w:name w:val='heading 2'/></w:style>"
     parts = {"word/styles.xml": f"<w:styles {W}>{style}</w:styles>"}
-    loaded = load_docx(write_docx(tmp_path / "a.docx", paragraph("Press", "Big"), parts=parts), "a.docx")
+    loaded = read(tmp_path, paragraph("Press", "Big"), parts=parts)
     assert (loaded.documents[0].text, loaded.warnings) == ("## Press", ())
 
 
 def test_a_row_that_begins_in_a_later_column_stays_there(tmp_path: Path) -> None:
     late = "<w:trPr><w:gridBefore w:val='2'/></w:trPr>" + cell(paragraph("dry"))
-    path = write_docx(
-        tmp_path / "a.docx", table(("Part", "Torque", "Note")).replace("</w:tbl>", f"<w:tr>{late}</w:tr></w:tbl>")
-    )
-    assert load_docx(path, "a.docx").documents[0].text.endswith("|  |  | dry |")
+    loaded = read(tmp_path, table(("Part", "Torque", "Note")).replace("</w:tbl>", f"<w:tr>{late}</w:tr></w:tbl>"))
+    assert loaded.documents[0].text.endswith("|  |  | dry |")

@@ -14,7 +14,7 @@ import pytest
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.files.tracking import Changes
-from rag_lab.corpus.index import read_and_split
+from rag_lab.corpus.index import build
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.load.loader import Loaded, LoadError
 
@@ -42,7 +42,7 @@ class Room:
 @pytest.fixture
 def room(corpus: Path, tmp_path: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     room = Room(corpus, tmp_path / "home", embedder)
-    cut, load = read_and_split.cut, Reading.load
+    cut, load = build.cut, Reading.load
 
     def reading(self: Reading, path: Path, source: str) -> Loaded:
         room.read.append(source)
@@ -53,7 +53,7 @@ def room(corpus: Path, tmp_path: Path, embedder: Any, monkeypatch: pytest.Monkey
         return cut(documents, config, embedder)
 
     monkeypatch.setattr(Reading, "load", reading)
-    monkeypatch.setattr(read_and_split, "cut", cutting)
+    monkeypatch.setattr(build, "cut", cutting)
     return room
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_lab.corpus.split.sentences import Semantic, Sentences
+from rag_lab.corpus.split.splitters import MarkdownSections, Semantic, Sentences, section_spans
 from rag_lab.models.protocols import Vectors
 
 TEXT = "One two three. Four five! Six seven eight nine? Ten."
@@ -107,3 +107,25 @@ def test_the_cut_is_where_the_subject_changes() -> None:
 def test_a_long_run_is_cut_by_characters() -> None:
     (spans,) = Semantic(Subjects(), 100, 50, 0).split([PROSE])
     assert len(spans) > 1 and all(end - start <= 50 for start, end in spans)
+
+
+SECTIONED = "# Press\n## Oil\nEvery year the oil is changed.\n## Valves\nRV1 opens.\n"
+
+
+def test_a_piece_never_runs_over_a_heading() -> None:
+    (spans,) = MarkdownSections(1000, 0).split([SECTIONED])
+    assert [SECTIONED[start:end] for start, end in spans] == [
+        "# Press\n## Oil\nEvery year the oil is changed.",
+        "## Valves\nRV1 opens.",
+    ]
+
+
+def test_long_sections_are_cut_by_characters() -> None:
+    (spans,) = MarkdownSections(30, 0).split([SECTIONED])
+    assert len(spans) > 2 and all(end - start <= 30 for start, end in spans)
+
+
+def test_sections_are_the_whole_text() -> None:
+    spans = section_spans("before\n" + SECTIONED)
+    assert [start for start, _ in spans] == [0, *(end for _, end in spans[:-1])]
+    assert spans[-1][1] == len("before\n" + SECTIONED) and section_spans("") == []
