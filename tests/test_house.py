@@ -167,7 +167,7 @@ MOST_LINES = {
     "comparison": 5_920,  # 4_400
     "report": 3_195,  # 2_700
     "experiment": 10_560,  # 7_600
-    "notebook": 2_810,  # 2_600
+    "notebook": 2_790,  # 2_600
     "testing": 1_325,  # 1_200
     "cli": 2_690,  # 2_300
 }

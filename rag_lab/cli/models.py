@@ -59,23 +59,21 @@ def check_judge(
       rag-lab judge check llamacpp:smollm2 --metric ragas.faithfulness
     """
     from rag_lab.data.dataset import Dataset
-    from rag_lab.evaluation.judge_check import save_check
-    from rag_lab.evaluation.judge_trial import check_judge
-    from rag_lab.models.config import ModelsConfig
-    from rag_lab.models.shared import chat_model, embedder
+    from rag_lab.evaluation import judge_check, judge_trial
+    from rag_lab.models import config, shared
 
-    found = check_judge(
-        chat_model(model),
+    found = judge_trial.check_judge(
+        shared.chat_model(model),
         Dataset.load(dataset),
         n_questions=questions,
         metrics=metric or None,
-        embedder=embedder(embedding or ModelsConfig().embedding),
+        embedder=shared.embedder(embedding or config.ModelsConfig().embedding),
         memory=home() / "scores.sqlite",
         language=language,
         seed=seed,
         progress=True,
     )
-    path = save_check(found)
+    path = judge_check.save_check(found)
     typer.echo(str(found))
     typer.echo(f"\nKept in {path}")
 
@@ -264,24 +262,23 @@ def doctor() -> None:
     import torch
 
     from rag_lab.data.dataset import list_datasets
-    from rag_lab.experiment.manifest import package_versions
-    from rag_lab.experiment.model_checks import shipped_presets
-    from rag_lab.models.providers import MODEL_KINDS, providers_of
-    from rag_lab.models.requirements import missing_package
-    from rag_lab.models.shared import provider_problem
+    from rag_lab.experiment import manifest, model_checks
+    from rag_lab.models import providers, requirements, shared
     from rag_lab.stores.config import STORE_NAMES, STORES
 
     typer.echo(f"Python     {sys.version.split()[0]} at {sys.executable}")
-    typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in package_versions().items()))
+    typer.echo("Packages   " + ", ".join(f"{name} {version}" for name, version in manifest.package_versions().items()))
     typer.echo("Models")
-    providers = [(kind.name, name, each) for kind in MODEL_KINDS for name, each in providers_of(kind).items()]
-    for kind_name, name, provider in providers:
-        typer.echo(f"  {f'{name} ({kind_name})':<44} {provider_problem(name, provider) or 'ready'}")
+    known = [
+        (kind.name, name, each) for kind in providers.MODEL_KINDS for name, each in providers.providers_of(kind).items()
+    ]
+    for kind_name, name, provider in known:
+        typer.echo(f"  {f'{name} ({kind_name})':<44} {shared.provider_problem(name, provider) or 'ready'}")
     typer.echo("Stores")
     for store in STORE_NAMES:
-        typer.echo(f"  {store:<44} {missing_package(STORES[store].module, 'rag_lab[stores]') or 'ready'}")
+        typer.echo(f"  {store:<44} {requirements.missing_package(STORES[store].module, 'rag_lab[stores]') or 'ready'}")
     typer.echo("Keys")
-    for name in sorted({name for _, _, provider in providers for name in provider.env}):
+    for name in sorted({name for _, _, provider in known for name in provider.env}):
         typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
     for path, names in env_files_read.items():
         typer.echo(f"  from {path}: {', '.join(names.taken) or 'nothing that the environment does not name itself'}")
@@ -295,7 +292,7 @@ def doctor() -> None:
     typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
     typer.echo("Datasets   " + (", ".join(name for name, _ in list_datasets()) or "none"))
     typer.echo("Presets    of experiments, as this machine is")
-    for preset in shipped_presets():
+    for preset in model_checks.shipped_presets():
         for number, lack in enumerate(preset.lacks or ("ready",)):
             typer.echo(f"  {'' if number else preset.name:<44} {lack}")
     typer.echo("Modules    rag-lab modules lists what each part of a pipeline can be")

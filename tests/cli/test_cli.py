@@ -1,7 +1,5 @@
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 import typer
@@ -17,17 +15,6 @@ from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, write_json
-
-
-def modules_after(code):
-    script = f"import sys; {code}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(ended.stdout.split())
-
-
-def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
-    heavy = {"torch", "transformers", "sentence_transformers", "langchain", "chromadb", "ragas", "pandas", "matplotlib"}
-    assert not heavy & modules_after("import rag_lab.cli")
 
 
 def commands(group, *path):

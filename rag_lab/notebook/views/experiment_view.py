@@ -5,29 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rag_lab._kit.wording import DASH
-from rag_lab.experiment.forecast.cost_estimate import COST_HEADER, cost_cells, cost_notes, estimate
-from rag_lab.experiment.forecast.describe import (
-    MODEL_HEADER,
-    ROUND_HEADER,
-    TREE_TITLE,
-    VARIANT_HEADER,
-    models_of,
-    notes_of,
-    questions_sentence,
-    race_notes,
-    round_rows,
-    rounds_title,
-    variant_rows,
-)
-from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
-from rag_lab.experiment.forecast.power_text import (
-    POWER_HEADER,
-    declared_sentences,
-    not_compared_sentence,
-    power_cells,
-    power_notes,
-    power_title,
-)
+from rag_lab.experiment.forecast import cost_estimate, describe, power_forecast, power_text
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.sweep_status import SweepStatus
@@ -38,27 +16,34 @@ from rag_lab.report.tables.table import Table
 
 def plan_view(plan: Plan) -> View:
     """Return what would be asked under which variants, and what that would take. Nothing is run to find out."""
-    grown = WorkTree()
-    experiment, bill = plan.experiment, estimate(plan, tree=grown)
-    tree = grown.tree()
-    power = power_forecast(plan, runs_of(plan))
+    experiment, grown = plan.experiment, WorkTree()
+    bill, tree = cost_estimate.estimate(plan, tree=grown), grown.tree()
+    power = power_forecast.power_forecast(plan, power_forecast.runs_of(plan))
+    title = f"{len(plan.variants)} variants ({experiment.design})"
+    tables = [Table(title, describe.VARIANT_HEADER, tuple(describe.variant_rows(plan)), 2)]
+    if plan.rounds:
+        tables.append(Table(describe.rounds_title(plan), describe.ROUND_HEADER, tuple(describe.round_rows(plan))))
+    title = "What is left to do, counted once where variants share it"
+    tables.append(Table(title, cost_estimate.COST_HEADER, tuple(cost_estimate.cost_cells(bill)), 2))
+    tables.append(Table("Models", describe.MODEL_HEADER, tuple(describe.models_of(plan)), 2))
+    if power.rows:
+        cells = tuple(power_text.power_cells(power))
+        tables.append(Table(power_text.power_title(power), power_text.POWER_HEADER, cells, 2))
+    drawn = []
+    if tree and tree.branches:
+        drawn.append((describe.TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))))  # noqa: S704 (escaped)
+    notes = [*describe.race_notes(plan), *cost_estimate.cost_notes(bill, experiment.limits), *describe.notes_of(plan)]
     return View(
         title=f"{experiment.name}: {experiment.question}",
         facts=(
-            ("Not compared", not_compared_sentence(plan)),
-            ("Questions", questions_sentence(plan)),
+            ("Not compared", power_text.not_compared_sentence(plan)),
+            ("Questions", describe.questions_sentence(plan)),
             ("Metrics", ", ".join(experiment.metrics)),
-            ("Declared", " ".join(declared_sentences(plan))),
+            ("Declared", " ".join(power_text.declared_sentences(plan))),
         ),
-        tables=(
-            Table(f"{len(plan.variants)} variants ({experiment.design})", VARIANT_HEADER, tuple(variant_rows(plan)), 2),
-            *([Table(rounds_title(plan), ROUND_HEADER, tuple(round_rows(plan)))] if plan.rounds else []),
-            Table("What is left to do, counted once where variants share it", COST_HEADER, tuple(cost_cells(bill)), 2),
-            Table("Models", MODEL_HEADER, tuple(models_of(plan)), 2),
-            *([Table(power_title(power), POWER_HEADER, tuple(power_cells(power)), 2)] if power.rows else []),
-        ),
-        drawn=((TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))),) if tree and tree.branches else (),  # noqa: S704 (escaped)
-        notes=(*race_notes(plan), *cost_notes(bill, experiment.limits), *notes_of(plan), *power_notes(power)),
+        tables=tuple(tables),
+        drawn=tuple(drawn),
+        notes=(*notes, *power_text.power_notes(power)),
     )
 
 
