@@ -156,8 +156,7 @@ def _encoders(tiny: bool) -> list[tuple[str, float]]:
 def _llamacpp(tiny: bool) -> None:
     import xllamacpp
 
-    from rag_lab.models.card.model_card import measure
-    from rag_lab.models.card.write_card import model_card
+    from rag_lab.models.card.model_card import measure, model_card
     from rag_lab.models.shared import chat_model
 
     devices = ", ".join(str(device.get("name", device)) for device in xllamacpp.get_device_info())

@@ -207,7 +207,7 @@ def show(
     from dataclasses import replace
 
     from rag_lab.models.card.model_card import measure as measured
-    from rag_lab.models.card.write_card import model_card
+    from rag_lab.models.card.model_card import model_card
     from rag_lab.models.shared import chat_model
 
     card = model_card(model, batch)

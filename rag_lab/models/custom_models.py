@@ -22,7 +22,7 @@ from rag_lab._kit.registry import FACTORY, Kind, Module, construct, from_object,
 from rag_lab.errors import ConfigError, ModelError, unknown_name
 from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Vectors, unit_vectors
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, split_name
-from rag_lab.models.remote.reply_bounds import bounded, counted
+from rag_lab.models.remote.replies import bounded, counted
 from rag_lab.models.truncation import TextKind, estimated_tokens
 
 _TIMEOUT_S = 300.0  # of one call: the first one loads weights
@@ -35,10 +35,11 @@ class CustomModelError(ModelError, CustomCodeError):
 
 
 class _CustomModel:
-    """What models of one's own have in common."""
+    """What custom models have in common: `needed` methods, and `counting`, which they may lack."""
 
-    def __init__(self, module: Module, what: str, methods: Sequence[str], *, is_compared: bool) -> None:
+    def __init__(self, module: Module, what: str, needed: Sequence[str], counting: str, *, is_compared: bool) -> None:
         self.made, self.what = module.value, what
+        methods = [*needed, counting] if callable(getattr(module.value, counting, None)) else needed
         self._codes = {
             name: CustomCode(module, what, name, timeout_s=_TIMEOUT_S, is_compared=is_compared) for name in methods
         }
@@ -61,21 +62,20 @@ class _CustomModel:
         found = getattr(self.made, "most_tokens", None)
         return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
+    def _call(self, method: str, *inputs: Any, accept: Callable[[Any], Any]) -> Any:
+        try:
+            return self._codes[method].call(*inputs, accept=accept)
+        except CustomCodeError as error:
+            raise CustomModelError(str(error)) from error
+
     def _tokens(self, method: str, items: list[Any], estimate: Callable[[Any], int], *more: Any) -> list[int]:
         if method not in self._codes or not items:
             return [estimate(item) for item in items]
-        try:
-            accept = lambda given: [int(n) for n in numbers(given, len(items), f"the {self.what}")]  # noqa: E731
-            counts: list[int] = self._codes[method].call(items, *more, accept=accept)
-        except CustomCodeError as error:
-            raise CustomModelError(str(error)) from error
-        return counts
+        counted = self._call(method, items, *more, accept=lambda found: numbers(found, len(items), f"the {self.what}"))
+        return [int(n) for n in counted]
 
     def _numbers(self, method: str, items: Sequence[Any], accept: Callable[[Any], Vectors]) -> Vectors:
-        try:
-            close: _Close = self._codes[method].call(list(items), accept=lambda given: _Close(accept(given)))
-        except CustomCodeError as error:
-            raise CustomModelError(str(error)) from error
+        close: _Close = self._call(method, list(items), accept=lambda found: _Close(accept(found)))
         return close.rows
 
 
@@ -86,8 +86,7 @@ class CustomChat(_CustomModel):
     """
 
     def __init__(self, module: Module, what: str) -> None:
-        counts = callable(getattr(module.value, "count_tokens", None))
-        super().__init__(module, what, ("generate", *(["count_tokens"] if counts else [])), is_compared=False)
+        super().__init__(module, what, ["generate"], "count_tokens", is_compared=False)
         self.constrains_json = bool(getattr(module.value, "constrains_json", False))
         self.context_tokens = int(getattr(module.value, "context_tokens", _CONTEXT_TOKENS))
         if isinstance(module.value, Concurrent):
@@ -99,7 +98,7 @@ class CustomChat(_CustomModel):
             return []
         started = time.perf_counter()
         try:
-            replies = self._codes["generate"].call(list(requests), accept=lambda given: self._replies(given, requests))
+            replies = self._codes["generate"].call(list(requests), accept=lambda found: self._replies(found, requests))
         except CustomCodeError as error:
             if len(requests) == 1:
                 return [ChatReply(error=str(error), transient=True, seconds=time.perf_counter() - started)]
@@ -111,38 +110,33 @@ class CustomChat(_CustomModel):
         """Return what the model counts, else an upper estimate."""
         if "count_tokens" not in self._codes:
             return estimated_tokens(text)
-        try:
-            code = self._codes["count_tokens"]
-            return int(code.call(text, accept=lambda given: numbers([given], 1, f"the {self.what}")[0]))
-        except CustomCodeError as error:
-            raise CustomModelError(str(error)) from error
+        return int(self._call("count_tokens", text, accept=lambda n: numbers([n], 1, f"the {self.what}")[0]))
 
-    def _replies(self, given: Any, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        if not isinstance(given, list | tuple):
-            raise CustomCodeError(f"the {self.what} returned {type(given).__name__} where a list of replies is due")
-        if len(given) != len(requests):
-            raise CustomCodeError(f"the {self.what} returned {len(given)} replies for {len(requests)} requests")
-        return [self._reply(reply, request) for reply, request in zip(given, requests, strict=True)]
-
-    def _reply(self, given: Any, request: ChatRequest) -> ChatReply:
-        reply = ChatReply(given) if isinstance(given, str) else given
-        if not isinstance(reply, ChatReply):
-            raise CustomCodeError(f"the {self.what} returned {type(given).__name__} where a ChatReply or a text is due")
-        for each in fields(reply):
-            value, due = getattr(reply, each.name), type(each.default)
-            if not isinstance(value, due if due is not float else int | float):
-                raise CustomCodeError(f"the {self.what} gave a {type(value).__name__} as a reply's {each.name}")
-        numbers([reply.tokens_in, reply.tokens_out, reply.seconds, reply.cost_usd], 4, f"the {self.what}")
-        return reply if reply.error else counted(request, bounded(request, reply))[0]
+    def _replies(self, found: Any, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        if not isinstance(found, list | tuple):
+            raise CustomCodeError(f"the {self.what} returned {type(found).__name__} where a list of replies is due")
+        if len(found) != len(requests):
+            raise CustomCodeError(f"the {self.what} returned {len(found)} replies for {len(requests)} requests")
+        replies = []
+        for one, request in zip(found, requests, strict=True):
+            reply = ChatReply(one) if isinstance(one, str) else one
+            if not isinstance(reply, ChatReply):
+                kind = type(one).__name__
+                raise CustomCodeError(f"the {self.what} returned {kind} where a ChatReply or a text is due")
+            for each in fields(reply):
+                value, due = getattr(reply, each.name), type(each.default)
+                if not isinstance(value, due if due is not float else int | float):
+                    raise CustomCodeError(f"the {self.what} gave a {type(value).__name__} as a reply's {each.name}")
+            numbers([reply.tokens_in, reply.tokens_out, reply.seconds, reply.cost_usd], 4, f"the {self.what}")
+            replies.append(reply if reply.error else counted(request, bounded(request, reply))[0])
+        return replies
 
 
 class CustomEmbedder(_CustomModel):
     """An embedder that somebody else wrote. Rows are scaled to length one, and must all be of one length."""
 
     def __init__(self, module: Module, what: str) -> None:
-        counts = callable(getattr(module.value, "text_tokens", None))
-        names = ("embed_documents", "embed_queries", *(["text_tokens"] if counts else []))
-        super().__init__(module, what, names, is_compared=True)
+        super().__init__(module, what, ["embed_documents", "embed_queries"], "text_tokens", is_compared=True)
         self._dim = 0
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -160,34 +154,33 @@ class CustomEmbedder(_CustomModel):
     def _embed(self, method: str, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.zeros((0, self._dim), dtype=np.float32)
-        rows = self._numbers(method, texts, lambda given: self._rows(given, len(texts)))
+
+        def accept(found: Any) -> Vectors:
+            try:
+                rows = np.asarray(found, dtype=np.float32)
+            except (TypeError, ValueError):
+                kind = type(found).__name__
+                raise CustomCodeError(f"the {self.what} returned {kind}, and not vectors of one length") from None
+            if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
+                raise CustomCodeError(f"the {self.what} returned an array of shape {rows.shape} for {len(texts)} texts")
+            if not np.isfinite(rows).all():
+                raise CustomCodeError(f"the {self.what} returned a vector with NaN or infinity in it")
+            if self._dim not in (0, rows.shape[1]):
+                raise CustomCodeError(
+                    f"the {self.what} returned vectors of {rows.shape[1]} numbers, and of {self._dim} before"
+                )
+            return unit_vectors(rows)
+
+        rows = self._numbers(method, texts, accept)
         self._dim = rows.shape[1]
         return rows
-
-    def _rows(self, given: Any, n_texts: int) -> Vectors:
-        try:
-            rows = np.asarray(given, dtype=np.float32)
-        except (TypeError, ValueError):
-            raise CustomCodeError(
-                f"the {self.what} returned {type(given).__name__}, and not vectors of one length"
-            ) from None
-        if rows.ndim != 2 or len(rows) != n_texts or rows.shape[1] == 0:
-            raise CustomCodeError(f"the {self.what} returned an array of shape {rows.shape} for {n_texts} texts")
-        if not np.isfinite(rows).all():
-            raise CustomCodeError(f"the {self.what} returned a vector with NaN or infinity in it")
-        if self._dim not in (0, rows.shape[1]):
-            raise CustomCodeError(
-                f"the {self.what} returned vectors of {rows.shape[1]} numbers, and of {self._dim} before"
-            )
-        return unit_vectors(rows)
 
 
 class CustomScorer(_CustomModel):
     """A cross-encoder, or another scorer of pairs, that somebody else wrote."""
 
     def __init__(self, module: Module, what: str) -> None:
-        counts = callable(getattr(module.value, "pair_tokens", None))
-        super().__init__(module, what, ("score", *(["pair_tokens"] if counts else [])), is_compared=True)
+        super().__init__(module, what, ["score"], "pair_tokens", is_compared=True)
 
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return what the model counts for each pair, else upper estimates."""
@@ -198,7 +191,7 @@ class CustomScorer(_CustomModel):
         if not pairs:
             return []
         what = f"the {self.what}"
-        rows = self._numbers("score", pairs, lambda given: np.array(numbers(given, len(pairs), what), np.float64))
+        rows = self._numbers("score", pairs, lambda found: np.array(numbers(found, len(pairs), what), np.float64))
         return [float(value) for value in rows]
 
 
@@ -225,20 +218,14 @@ def custom_target(kind: Kind, text: str) -> Any:
         if provider in installed(kind.group):
             return kind.load(provider)
         module = text.removeprefix(FACTORY).partition(":")[0]
-        if not _is_there(module):
+        top = module.partition(".")[0]
+        has_file = any((modules_folder() / name).exists() for name in (top, f"{top}.py"))
+        if not (top == "__main__" or has_file or (top.isidentifier() and find_spec(top) is not None)):
             unknown = unknown_name(f"{kind.name} provider", module, kind.names())
             raise ModelError(f"{unknown} One of your own is named module:Class, with its file in {modules_folder()}.")
         return kind.load(kind.check(text).partition("?")[0])
     except (ConfigError, ValueError) as error:
         raise ModelError(str(error)) from None
-
-
-def _is_there(module: str) -> bool:
-    top = module.partition(".")[0]
-    if top == "__main__":
-        return True
-    is_beside = any((modules_folder() / name).exists() for name in (top, f"{top}.py"))
-    return is_beside or (top.isidentifier() and find_spec(top) is not None)
 
 
 def named_model(kind: Kind, text: str, target: Any) -> Any:
@@ -267,17 +254,13 @@ def object_model(kind: Kind, given: Any) -> Any:
     what = f"{kind.name} {type(given).__qualname__}"
     try:
         module = Module(what, given, "") if is_langchain(given) else from_object(given, kind)
-        return _as_ours(kind, module, what)
+        with importing(what):
+            return _as_ours(kind, module, what)
     except ConfigError as error:
         raise ModelError(str(error)) from error
 
 
 def _as_ours(kind: Kind, module: Module, what: str) -> Any:
-    with importing(what):
-        return _wrapped(kind, module, what)
-
-
-def _wrapped(kind: Kind, module: Module, what: str) -> Any:
     if type(module.value).__module__.startswith("rag_lab."):
         return module.value
     if is_langchain(module.value):

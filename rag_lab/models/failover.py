@@ -54,24 +54,21 @@ def why_unavailable(kind: Kind, text: str, model: Any) -> str:
     A server is asked whether it is there, weights of the hub whether they can be had. Another model is taken at its
     word.
     """
+
+    def require_weights() -> str:
+        provider, name, _ = split_name(text, kind)
+        if provider in kind.built_in and (source := find(name)).on_hub:
+            source.digest()
+        return ""
+
     try:
         if problem := missing_requirement(kind, text):
             return problem
-        if isinstance(model, Checkable):
-            return model.problem(CHECK_S)
-        return timed(lambda: _require_weights(kind, text), CHECK_S)
+        return model.problem(CHECK_S) if isinstance(model, Checkable) else timed(require_weights, CHECK_S)
     except Hung as error:
         return f"It {error}."
     except ModelError as error:
         return str(error)
-
-
-def _require_weights(kind: Kind, text: str) -> str:
-    """Raise a `ModelError` where weights of the hub are neither here nor to be had."""
-    provider, name, _ = split_name(text, kind)
-    if provider in kind.built_in and (source := find(name)).on_hub:
-        source.digest()
-    return ""
 
 
 def missing(name: str, provider: Provider, base_url: str = "") -> str:
@@ -104,7 +101,14 @@ def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
     with _LOCK:
         name, when = _chosen.get((kind.name, text), ("", 0.0))
         if not name or time.monotonic() - when > _HOLDS_S:
-            name = _first(kind, {name: make(name) for name in alternatives(text)})
+            names = alternatives(text)
+            for name, model in [(name, make(name)) for name in names]:
+                if not (problem := why_unavailable(kind, name, model)):
+                    break
+                _LOG.warning("%s does not answer: %s", name, problem)
+            else:
+                name = names[0]
+                _LOG.warning("None of %s answers; %s is asked all the same.", ", ".join(names), name)
             _chosen[kind.name, text] = (name, time.monotonic())
             if name not in _chosen_of.setdefault(text, []):
                 _chosen_of[text].append(name)
@@ -114,13 +118,3 @@ def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
 def chosen_models(texts: Iterable[str]) -> dict[str, list[str]]:
     """Return, of those texts that name several models, which of them were chosen in this process."""
     return {text: list(_chosen_of[text]) for text in dict.fromkeys(texts) if text in _chosen_of}
-
-
-def _first(kind: Kind, models: dict[str, Any]) -> str:
-    for name, model in models.items():
-        if not (problem := why_unavailable(kind, name, model)):
-            return name
-        _LOG.warning("%s does not answer: %s", name, problem)
-    first = next(iter(models))
-    _LOG.warning("None of %s answers; %s is asked all the same.", ", ".join(models), first)
-    return first

@@ -32,17 +32,23 @@ def read_json(text: str) -> tuple[dict[str, Any], str]:
     if start < 0:
         raise RepairError("there is no JSON object in the reply")
     inner = text[start : text.rfind("}") + 1] or text[start:]
+    commas = [at for at, character, in_string in _walk(text[start:]) if character == "," and not in_string]
+    without_last_member = text[start : start + commas[-1]] if commas else ""
     attempts = [
         (text.strip(), ""),
         (inner, "dropped the text around the object"),
-        (_without_trailing_commas(inner), "dropped a trailing comma"),
+        (re.sub(r",(\s*[}\]])", r"\1", inner), "dropped a trailing comma"),
         (_closed(text[start:].rstrip()), "closed an object that was cut off"),
-        (_closed(_without_last_member(text[start:])), "closed an object that was cut off"),
+        (_closed(without_last_member), "closed an object that was cut off"),
     ]
     for attempt, rule in attempts:
-        value = _object(attempt)
-        if value is not None:
-            return value, rule
+        try:
+            value = json.loads(attempt, strict=False)
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            # without lone surrogates (an escaped emoji cut in two), which no file could be written with
+            return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore")), rule
     raise RepairError("the reply is not JSON and no rule repairs it")
 
 
@@ -56,33 +62,6 @@ def read_as(text: str, model: type[Model]) -> Model:
         return model.model_validate(read_json(text)[0])
     except ValidationError:
         raise RepairError(f"the object in the reply is no {model.__name__}") from None
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text, strict=False)
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    return _without_half_characters(value) if isinstance(value, dict) else None
-
-
-def _without_half_characters(value: dict[str, Any]) -> dict[str, Any]:
-    """Drop lone surrogates (an escaped emoji cut in two), which no file could be written with."""
-    cleaned: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore"))
-    return cleaned
-
-
-def _without_trailing_commas(text: str) -> str:
-    return re.sub(r",(\s*[}\]])", r"\1", text)
-
-
-def _without_last_member(text: str) -> str:
-    """Return `text` up to its last comma outside of strings, or '' where there is none."""
-    last = 0
-    for position, character, in_string in _walk(text):
-        if character == "," and not in_string:
-            last = position
-    return text[:last]
 
 
 def _closed(text: str) -> str:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
@@ -24,18 +25,9 @@ from typing import Any
 from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, peak_of
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
+from rag_lab.models.card.model_card import model_card
 from rag_lab.models.card.weight_facts import gguf_cache
-from rag_lab.models.card.write_card import model_card
-from rag_lab.models.host.address import (
-    ProcessRecord,
-    is_open,
-    model_budget_mb,
-    model_processes,
-    socket_path,
-    touch_process,
-    write_process,
-)
-from rag_lab.models.host.messages import Sent, error_sent, receive, replies_sent, requests_received, send, vectors_sent
+from rag_lab.models.host import address, messages
 from rag_lab.models.local.causal import transformers_copy
 from rag_lab.models.local.gguf_file import gguf_metadata
 from rag_lab.models.providers import CHAT_MODELS, MODEL_KINDS, ModelSpec
@@ -51,30 +43,24 @@ def foretold_mb(kind: Kind, model: str) -> float:
 
     Weights are brought into the form that they are loaded in, which loading does otherwise.
     """
-    try:
-        weights_mb = _of_gguf(model) if kind is CHAT_MODELS and model.startswith("llamacpp:") else _of(kind, model)
-    except ModelError:  # it is told where the model is loaded
-        weights_mb = 0.0
+    weights_mb = 0.0
+    with suppress(ModelError):  # it is told where the model is loaded
+        if kind is CHAT_MODELS and model.startswith("llamacpp:"):
+            # a GGUF file's weights and caches: its card reads the whole file, this the head alone
+            made = model_of(CHAT_MODELS, model)
+            path: Path = made.stored_path()
+            cache = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16")
+            weights_mb = bytes_on_disk(path) / 2**20 + (cache.mb(made.context_tokens) * made.caches if cache else 0.0)
+        else:
+            name = ModelSpec.parse(model, kind).name
+            location = find(name).location
+            if location.endswith(".gguf"):
+                model = model.replace(name, str(transformers_copy(Path(location))), 1)
+            weights_mb = model_card(model, kind=kind).memory_mb or 0.0
     return weights_mb * _ON_TOP + _PROCESS_MB
 
 
-def _of_gguf(model: str) -> float:
-    """Return the MiB of a GGUF file's weights and caches: its card reads the whole file, this the head alone."""
-    made = model_of(CHAT_MODELS, model)
-    path: Path = made.stored_path()
-    cache = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16")
-    return bytes_on_disk(path) / 2**20 + (cache.mb(made.context_tokens) * made.caches if cache else 0.0)
-
-
-def _of(kind: Kind, model: str) -> float:
-    name = ModelSpec.parse(model, kind).name
-    location = find(name).location
-    if location.endswith(".gguf"):
-        model = model.replace(name, str(transformers_copy(Path(location))), 1)
-    return model_card(model, kind=kind).memory_mb or 0.0
-
-
-def make_room(folder: Path, need_mb: float, device: str, end: Callable[[ProcessRecord, Path], None]) -> None:
+def make_room(folder: Path, need_mb: float, device: str, end: Callable[[address.ProcessRecord, Path], None]) -> None:
     """End models that are held, the longest unused first, until one that needs so much fits, or none is left.
 
     Only those count that are on the same device.
@@ -82,20 +68,18 @@ def make_room(folder: Path, need_mb: float, device: str, end: Callable[[ProcessR
     Raises:
         ConfigError: if the budget in the environment is no number.
     """
-    budget_mb = model_budget_mb()
-    while others := [one for one in model_processes(folder) if one.device == device]:
+    budget_mb = address.model_budget_mb()
+    while others := [one for one in address.model_processes(folder) if one.device == device]:
         resident_mb = sum(one.memory_mb for one in others)
-        left_mb = _free_mb(device) if budget_mb is None else budget_mb - resident_mb
+        if budget_mb is not None:
+            left_mb: float | None = budget_mb - resident_mb
+        elif device == "cuda":  # torch is imported: it has told that there is a GPU
+            left_mb = float(sys.modules["torch"].cuda.mem_get_info()[0]) / 2**20
+        else:
+            left_mb = free_mb()
         if left_mb is None or need_mb <= left_mb:
             return
         end(others[0], folder)
-
-
-def _free_mb(device: str) -> float | None:
-    if device != "cuda":
-        return free_mb()
-    torch = sys.modules["torch"]  # which has told that there is a GPU
-    return float(torch.cuda.mem_get_info()[0]) / 2**20
 
 
 _LOOK_EVERY_S = 1.0
@@ -112,18 +96,24 @@ class ModelProcess:
         self._is_ending = threading.Event()
         self._callers: dict[threading.Thread, bool] = {}  # who are not answered yet: whether they have asked
         made = model_of(kind, model)
-        device = _device(made.runs_on)
+        device = made.runs_on
+        if device != "cpu":  # torch is asked where nobody has said; `cuda`, whichever of several
+            from rag_lab.models.local.causal import device_or_default
+
+            device = device_or_default(device).partition(":")[0]
         need_mb = foretold_mb(kind, model)
         make_room(folder, need_mb, device, _end)
         made.load()
-        self._listener = Listener(socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
-        write_process(folder, name, model, device, max(need_mb, _held_mb(device)))
+        self._listener = Listener(address.socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
+        address.write_process(
+            folder, name, model, device, max(need_mb, (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0)
+        )
 
     def serve(self) -> None:
         """Answer calls until it is told to end. The call that computes then comes to its end."""
         threading.Thread(target=self._accept, daemon=True).start()
         self._is_ending.wait()
-        Path(socket_path(self.folder, self.name)).unlink(missing_ok=True)
+        Path(address.socket_path(self.folder, self.name)).unlink(missing_ok=True)
         (self.folder / f"{self.name}.holder").unlink(missing_ok=True)
         until_s = time.monotonic() + _GRACE_S
         while any(self._callers.copy().values()) or (self._callers and time.monotonic() < until_s):
@@ -143,7 +133,7 @@ class ModelProcess:
     def _answer(self, connection: Connection) -> None:
         me = threading.current_thread()
         with suppress(EOFError, OSError):  # a caller that was killed
-            asked = receive(connection)
+            asked = messages.receive(connection)
             if asked.head.get("do") == "end":
                 self._callers.pop(me)
                 self._is_ending.set()
@@ -151,83 +141,71 @@ class ModelProcess:
             self._callers[me] = True
             with connection, self._computes:
                 if not connection.poll():  # else its end: nobody waits for the reply any more
-                    send(connection, Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked))
+                    messages.send(
+                        connection, messages.Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked)
+                    )
         self._callers.pop(me)
 
-    def _reply(self, asked: Sent) -> Sent:
+    def _reply(self, asked: messages.Sent) -> messages.Sent:
         try:
             reply, peak_mb = peak_of(lambda: _computed(asked))
         except Exception as error:  # whatever a library raises is told where it was asked
-            return Sent({"error": error_sent(error)})
+            return messages.Sent({"error": messages.error_sent(error)})
         finally:
-            touch_process(self.folder, self.name)
-        return Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
+            address.touch_process(self.folder, self.name)
+        return messages.Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
 
 
-def _computed(asked: Sent) -> Sent:
+def _computed(asked: messages.Sent) -> messages.Sent:
     kind = next(kind for kind in MODEL_KINDS if kind.name == asked.head["kind"])
     model: Any = model_of(kind, asked.head["model"])
     match asked.head["do"]:
         case "generate":
-            return replies_sent(model.generate(requests_received(asked)))
+            return messages.Sent(
+                {"replies": [asdict(reply) for reply in model.generate(messages.requests_received(asked))]}
+            )
         case "count_tokens":
-            return Sent({"tokens": model.count_tokens(asked.head["text"])})
+            return messages.Sent({"tokens": model.count_tokens(asked.head["text"])})
         case "score":
-            return Sent({"scores": model.score([(question, passage) for question, passage in asked.head["pairs"]])})
-        case "embed_documents":
-            return vectors_sent(model.embed_documents(asked.head["texts"]))
-        case "embed_queries":
-            return vectors_sent(model.embed_queries(asked.head["texts"]))
+            return messages.Sent(
+                {"scores": model.score([(question, passage) for question, passage in asked.head["pairs"]])}
+            )
+        case "embed_documents" | "embed_queries" as method:
+            return messages.vectors_sent(getattr(model, method)(asked.head["texts"]))
     raise ValueError(f"no call of a model is named {asked.head['do']!r}")
 
 
-def _device(asked: str) -> str:
-    """Return `cpu` or `cuda`, whichever of several; torch is asked where nobody has said."""
-    if asked == "cpu":
-        return asked
-    from rag_lab.models.local.causal import device_or_default
-
-    return device_or_default(asked).partition(":")[0]
-
-
-def _held_mb(device: str) -> float:
-    return (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0
-
-
-def _end(holder: ProcessRecord, folder: Path) -> None:
+def _end(holder: address.ProcessRecord, folder: Path) -> None:
     """Tell another process to end, and wait until its memory is free."""
-    with suppress(OSError, EOFError), Client(socket_path(folder, holder.name), "AF_UNIX") as connection:
-        send(connection, Sent({"do": "end"}))
+    with suppress(OSError, EOFError), Client(address.socket_path(folder, holder.name), "AF_UNIX") as connection:
+        messages.send(connection, messages.Sent({"do": "end"}))
         connection.recv_bytes()
-
-
-def _end_with_sweep(folder: Path) -> None:
-    """End this process once the sweep has ended, however it did."""
-    while is_open(folder):
-        time.sleep(_LOOK_EVERY_S)
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(0)
 
 
 def main() -> None:
     """Load the model and answer calls."""
     folder, name, kind_name, model = Path(sys.argv[1]), *sys.argv[2:]
     kind = next(kind for kind in MODEL_KINDS if kind.name == kind_name)
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print goes to the log
-    threading.Thread(target=_end_with_sweep, args=(folder,), daemon=True).start()
+
+    def end_with_sweep() -> None:
+        while address.is_open(folder):
+            time.sleep(_LOOK_EVERY_S)
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+    threading.Thread(target=end_with_sweep, daemon=True).start()
+    process, problem = None, {}
     try:
-        holder: ModelProcess | None = ModelProcess(folder, name, kind, model)
+        process = ModelProcess(folder, name, kind, model)
     except Exception as error:
-        is_second = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        said: dict[str, Any] = {} if is_second else {"error": error_sent(error)}  # a killed kernel had started another
-        holder = None
-    else:
-        said = {}
-    with suppress(BrokenPipeError), told:  # the kernel that waited was killed: others will ask
-        json.dump(said, told)
-    if holder is not None:
-        holder.serve()
+        if not isinstance(error, OSError) or error.errno != errno.EADDRINUSE:  # else a killed kernel started another
+            problem = {"error": messages.error_sent(error)}
+    with suppress(BrokenPipeError), output:  # the kernel that waited was killed: others will ask
+        json.dump(problem, output)
+    if process is not None:
+        process.serve()
     os._exit(0)
 
 

@@ -31,20 +31,19 @@ def parse_options(text: str, allowed: Mapping[str, Option]) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for part in filter(None, text.split("&")):
         key, equals, raw = part.partition("=")
-        if key not in allowed and not equals:
-            raise ModelError("An option of a model is written name=value, and one of them is not.")
         if key not in allowed:
-            raise ModelError(_unknown(key, allowed))
+            if not equals:
+                raise ModelError("An option of a model is written name=value, and one of them is not.")
+            if names_secret(key):
+                raise ModelError(
+                    f"A model name must not hold secrets ({key!r}); set the provider's environment variable instead."
+                )
+            unknown = unknown_name("option of this model", key, allowed) if allowed else ""
+            raise ModelError(unknown or f"This model has no option {key!r}.")
         if key in values:
             raise ModelError(f"The option {key!r} of a model is given twice; give it once.")
         values[key] = _typed(key, unquote(raw), allowed[key])
     return values
-
-
-def _unknown(key: str, allowed: Mapping[str, Option]) -> str:
-    if names_secret(key):
-        return f"A model name must not hold secrets ({key!r}); set the provider's environment variable instead."
-    return unknown_name("option of this model", key, allowed) if allowed else f"This model has no option {key!r}."
 
 
 def _typed(key: str, raw: str, option: Option) -> Value:
@@ -53,32 +52,24 @@ def _typed(key: str, raw: str, option: Option) -> Value:
             raise ModelError(f"The option {key} must be true or false, got {raw!r}.")
         return _TRUTH[raw.lower()]
     if option.kind is str:
-        return _word(key, raw, option)
-    return _number(key, raw, option)
-
-
-def _number(key: str, raw: str, option: Option) -> int | float:
-    whole = option.kind is int
+        if option.choices and raw not in option.choices:
+            raise ModelError(unknown_name(f"value of the option {key}", raw, option.choices))
+        if not raw:
+            raise ModelError(f"The option {key} is empty; give it a value or leave it out.")
+        if key == "base_url":
+            check_url(raw, "The option base_url")
+        return raw
+    is_whole = option.kind is int
     try:
-        number = int(raw) if whole else float(raw)
+        number = int(raw) if is_whole else float(raw)
     except ValueError:
         number = -1
     if not option.minimum <= number <= option.maximum or number <= 0:
-        noun = "whole number" if whole else "number"
+        noun = "whole number" if is_whole else "number"
         bound = f"of at least {option.minimum}" if option.minimum else "above 0"
-        given = raw if len(raw) <= _SHOWN_CHARS else f"{raw[:_SHOWN_CHARS]}…"
-        raise ModelError(f"The option {key} must be a {noun} {bound} and at most {option.maximum:,}, got {given!r}.")
+        shown = raw if len(raw) <= _SHOWN_CHARS else f"{raw[:_SHOWN_CHARS]}…"
+        raise ModelError(f"The option {key} must be a {noun} {bound} and at most {option.maximum:,}, got {shown!r}.")
     return number
-
-
-def _word(key: str, raw: str, option: Option) -> str:
-    if option.choices and raw not in option.choices:
-        raise ModelError(unknown_name(f"value of the option {key}", raw, option.choices))
-    if not raw:
-        raise ModelError(f"The option {key} is empty; give it a value or leave it out.")
-    if key == "base_url":
-        check_url(raw, "The option base_url")
-    return raw
 
 
 def on_loopback(url: str) -> bool:

@@ -8,7 +8,6 @@ before a budget depends on them.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -17,7 +16,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, Strict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
@@ -37,6 +39,17 @@ checked = 2026-11-30             # when you looked these up
 [usd_per_million_tokens]         # read, written (thinking counts as written)
 "gemini-2.5-flash" = [0.30, 2.50]
 """
+
+
+_Usd = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+class _Table(TypedDict):
+    checked: Annotated[date, Strict()]
+    usd_per_million_tokens: dict[str, tuple[_Usd, _Usd]]
+
+
+_TABLE = TypeAdapter(_Table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,45 +82,8 @@ def price(provider: str, model: str, *, writes: bool = True) -> Price | None:
         ConfigError: if the user's table cannot be read.
     """
     name = model.removeprefix("models/")
-    return user_prices().get(name) or _packaged(provider, name, writes)
-
-
-def user_prices() -> Mapping[str, Price]:
-    """Return the prices in the user's table by the model's name; none where there is no table.
-
-    Raises:
-        ConfigError: if it cannot be read.
-    """
-    path = user_file()
-    return {} if path is None else _read(path, path.stat().st_mtime_ns)
-
-
-def user_file() -> Path | None:
-    """Return the user's table, or None where there is none.
-
-    Raises:
-        ConfigError: if the environment names a file that is not there.
-    """
-    named = os.environ.get(VARIABLE)
-    path = Path(named) if named else home() / FILE
-    if path.is_file():
-        return path
-    if named:
-        raise ConfigError(f"${VARIABLE} names {named}, which is no file; give the path of a TOML file, or unset it.")
-    return None
-
-
-def cost_usd(provider: str, model: str, tokens_in: int, tokens_out: int) -> float:
-    """Return what a call cost; 0 for a model without a known price, which is logged once."""
-    found = price(provider, model)
-    if found is None:
-        _say_unknown(model)
-        return 0.0
-    return found.cost_usd(tokens_in, tokens_out)
-
-
-def _packaged(provider: str, name: str, writes: bool) -> Price | None:
-    """Return the price in the installed `genai-prices`; None also where it lacks what is read or written."""
+    if of_user := user_prices().get(name):
+        return of_user
     from genai_prices import __version__
     from genai_prices.data_snapshot import get_snapshot
 
@@ -121,47 +97,70 @@ def _packaged(provider: str, name: str, writes: bool) -> Price | None:
     return Price(today, _newest_change(), f"genai-prices {__version__}")
 
 
+def user_prices() -> Mapping[str, Price]:
+    """Return the prices in the user's table by the model's name; none where there is no table.
+
+    Raises:
+        ConfigError: if it cannot be read, or the environment names a file that is not there.
+    """
+    path = user_file()
+    return {} if path is None else _read(path, path.stat().st_mtime_ns)
+
+
+def user_file() -> Path | None:
+    """Return the user's table, or None where there is none; see `user_prices`."""
+    named = os.environ.get(VARIABLE)
+    path = Path(named) if named else home() / FILE
+    if path.is_file():
+        return path
+    if named:
+        raise ConfigError(f"${VARIABLE} names {named}, which is no file; give the path of a TOML file, or unset it.")
+    return None
+
+
+def cost_usd(provider: str, model: str, tokens_in: int, tokens_out: int) -> float:
+    """Return what a call cost; 0 for a model without a known price, which is logged once."""
+    found = price(provider, model)
+    if found is None:
+        _log_unknown(model)
+        return 0.0
+    return found.cost_usd(tokens_in, tokens_out)
+
+
+@cache
+def _log_unknown(model: str) -> None:
+    _LOG.warning("No price is known for the model %s: its calls count as 0 dollars.", model)
+
+
 @cache
 def _newest_change() -> str:
     from genai_prices.data import providers
     from genai_prices.types import StartDateConstraint
 
     listed = (model.prices for provider in providers for model in provider.models if isinstance(model.prices, list))
-    starts = (
-        each.constraint for prices in listed for each in prices if isinstance(each.constraint, StartDateConstraint)
-    )
-    return max(start.start_date for start in starts if start.start_date <= datetime.now(UTC).date()).isoformat()
+    limits = (each.constraint for prices in listed for each in prices)
+    starts = (limit.start_date for limit in limits if isinstance(limit, StartDateConstraint))
+    return max(start for start in starts if start <= datetime.now(UTC).date()).isoformat()
 
 
 @cache
 def _read(path: Path, changed_ns: int) -> Mapping[str, Price]:
     """Read a table; `changed_ns` makes an edited file another one to the cache."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} is no price table: {error}; write it as TOML:\n{EXAMPLE}") from None
-    checked, rows = data.get("checked"), data.get("usd_per_million_tokens")
-    if not isinstance(checked, date) or not isinstance(rows, dict) or not all(map(_is_pair, rows.values())):
-        raise ConfigError(
-            f"{path} is no price table: it needs the date `checked` and, for each model, two prices; as in:\n{EXAMPLE}"
-        )
-    return {name: Price(_of_pair(*pair), checked.isoformat(), str(path)) for name, pair in rows.items()}
-
-
-def _of_pair(read_usd: float, written_usd: float) -> ModelPrice:
     from genai_prices.types import ModelPrice
 
-    return ModelPrice(input_mtok=Decimal(str(read_usd)), output_mtok=Decimal(str(written_usd)))
-
-
-def _is_pair(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(type(each) in (int, float) and math.isfinite(each) and each >= 0 for each in value)
-    )
-
-
-@cache
-def _say_unknown(model: str) -> None:
-    _LOG.warning("No price is known for the model %s: its calls count as 0 dollars.", model)
+    try:
+        table = _TABLE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} is no price table: {error}; write it as TOML:\n{EXAMPLE}") from None
+    except ValidationError:
+        raise ConfigError(
+            f"{path} is no price table: it needs the date `checked` and, for each model, two prices; as in:\n{EXAMPLE}"
+        ) from None
+    return {
+        name: Price(
+            ModelPrice(input_mtok=Decimal(str(read_usd)), output_mtok=Decimal(str(written_usd))),
+            table["checked"].isoformat(),
+            str(path),
+        )
+        for name, (read_usd, written_usd) in table["usd_per_million_tokens"].items()
+    }

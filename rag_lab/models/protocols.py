@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -152,8 +153,10 @@ def split_thinking(text: str) -> tuple[str, str]:
         >>> split_thinking("<think>two of them</think> It is 4.")
         ('It is 4.', 'two of them')
     """
-    if _is_object(text):
-        return text.strip(), ""
+    if text.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            if isinstance(json.loads(text, strict=False), dict):
+                return text.strip(), ""
     thoughts: list[str] = []
     before, closed, after = text.partition(_CLOSE)
     if closed and _OPEN not in before:
@@ -167,15 +170,6 @@ def split_thinking(text: str) -> tuple[str, str]:
         thought, _, text = rest.partition(_CLOSE)
         thoughts.append(thought)
     return "".join(kept).strip(), "\n".join(part.strip() for part in thoughts if part.strip())
-
-
-def _is_object(text: str) -> bool:
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(text, strict=False), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def with_least_thinking(model: object, request: ChatRequest) -> ChatRequest:

@@ -33,7 +33,7 @@ _OLLAMA = {**_REMOTE, **_CONTEXT, "keep_alive": Option(str)}
 _VECTORS = {**_BATCH, "dimensions": Option(int), "document_prefix": Option(str), "query_prefix": Option(str)}
 _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
 _RERANK = "rag_lab.models.remote.rerankers"
-_OLLAMA_PROBLEM = "rag_lab.models.remote.ollama_server:server_problem"
+_OLLAMA_PROBLEM = "rag_lab.models.remote.ollama_server:OllamaServer.server_problem"
 _GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
@@ -190,7 +190,7 @@ CROSS_ENCODERS = Kind(
             example="tei:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8080",
             options={**_REMOTE, **_BATCH},
             is_server=True,
-            problem=f"{_RERANK}:tei_problem",
+            problem=f"{_RERANK}:TeiScorer.server_problem",
         ),
         "vllm": Provider(
             f"{_RERANK}:VllmScorer",
@@ -199,7 +199,7 @@ CROSS_ENCODERS = Kind(
             example="vllm:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8000",
             options={**_REMOTE, **_BATCH, **_MAX_TOKENS},
             is_server=True,
-            problem=f"{_RERANK}:vllm_problem",
+            problem=f"{_RERANK}:VllmScorer.server_problem",
         ),
         "cohere": Provider(
             f"{_RERANK}:CohereScorer",

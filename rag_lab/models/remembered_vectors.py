@@ -16,7 +16,7 @@ import numpy as np
 from rag_lab._kit.digest import digest
 from rag_lab._kit.tracing import span
 from rag_lab.errors import ModelError
-from rag_lab.memory.open_store import Database, is_there, opened_store
+from rag_lab.memory.open_store import is_there, opened_store
 from rag_lab.memory.results import Memory, Replayed, batches
 from rag_lab.memory.sharing import Work
 from rag_lab.memory.tables import VECTORS, checksum, origin, recall
@@ -86,16 +86,19 @@ class RememberedEmbedder:
         found = dict(zip(self._keys("document", texts), texts, strict=True))
         if not is_there(self.path):
             return {key.hex(): text for key, text in found.items()}
-        with opened_store(self.path, VECTORS) as connection:
-            known = _known(connection, list(found))
+        with opened_store(self.path, VECTORS) as store:
+            known = {key for some in batches([*found], _KEYS_AT_ONCE) for key in recall(store, "remembered", some)}
         return {key.hex(): None if key in known else text for key, text in found.items()}
 
     def _embed(self, kind: TextKind, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
+        known: dict[bytes, Vectors] = {}
         with opened_store(self.path, VECTORS) as connection:  # for one call: threads cannot share it
-            known = _read(connection, list(dict.fromkeys(keys)), self.replayed)
+            for key, value in recall(connection, "remembered", list(dict.fromkeys(keys))).items():
+                known[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
+                self.replayed.seconds += _SECONDS.unpack_from(value)[0]
         unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         known.update(self._embed_unknown(kind, unknown))
         return np.stack([known[key] for key in keys])
@@ -114,36 +117,37 @@ class RememberedEmbedder:
         with tqdm(total=len(todo), desc="embedding", unit="text", disable=self.progress is not True or not todo) as bar:
             n_texts = _STEP
             while len(made) < len(todo):
-                portion = todo[len(made) : len(made) + n_texts]
+                portion = dict(todo[len(made) : len(made) + n_texts])
                 started = time.perf_counter()
-                texts = [text for _, text in portion]
-                with span(
-                    f"embed {kind}", {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}
-                ) as said:
+                texts = list(portion.values())
+                attributes = {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}
+                with span(f"embed {kind}", attributes) as call:
                     vectors = _checked(embed(texts), len(portion))
-                    if said.is_recording:
+                    if call.is_recording:
                         tokens = sum(self.text_tokens(texts, kind)) or None
-                        model = spec_of(self.inner) or None
-                        said.set(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
+                        call.set(gen_ai__request__model=spec_of(self.inner) or None, gen_ai__usage__input_tokens=tokens)
                 seconds = time.perf_counter() - started
-                fresh = dict(zip((key for key, _ in portion), vectors, strict=True))
-                with opened_store(self.path, VECTORS) as connection:  # a server may have gone since, and come back
-                    _write(connection, fresh, seconds / len(portion))
-                self.embedded.chars += sum(len(text) for _, text in portion)
+                fresh = dict(zip(portion, vectors, strict=True))
+                self._save(fresh, seconds / len(portion))
+                self.embedded.chars += sum(map(len, texts))
                 self.embedded.seconds += seconds
                 made.update(fresh)
                 bar.update(len(portion))
                 if callable(self.progress):
                     self.progress(len(made), len(todo))
-                n_texts = _next(n_texts, seconds)
+                if seconds > 3 * _TELL_EVERY_S:  # so that on any machine the bar moves every other second
+                    n_texts = max(_STEP, n_texts // 2)
+                elif seconds < _TELL_EVERY_S:
+                    n_texts = min(_MOST_TEXTS, 2 * n_texts)
         return made
 
-
-def _next(n_texts: int, seconds: float) -> int:
-    """Return the size of the portion after one that took `seconds`: on any machine the bar moves every other second."""
-    if seconds > 3 * _TELL_EVERY_S:
-        return max(_STEP, n_texts // 2)
-    return min(_MOST_TEXTS, 2 * n_texts) if seconds < _TELL_EVERY_S else n_texts
+    def _save(self, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
+        values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
+        with opened_store(self.path, VECTORS) as connection:  # a server may have gone since the last, and come back
+            made = origin(connection)
+            rows = [(key, value, checksum(key, value), *made) for key, value in values.items()]
+            with connection:
+                connection.executemany(_STORE, rows)
 
 
 def _checked(vectors: Vectors, n_texts: int) -> Vectors:
@@ -155,27 +159,6 @@ def _checked(vectors: Vectors, n_texts: int) -> Vectors:
             "vector for each is needed; choose another embedding model."
         )
     return vectors
-
-
-def _known(connection: Database, keys: Sequence[bytes]) -> set[bytes]:
-    return {key for some in batches(keys, _KEYS_AT_ONCE) for key in recall(connection, "remembered", some)}
-
-
-def _read(connection: Database, keys: Sequence[bytes], replayed: Replayed) -> dict[bytes, Vectors]:
-    """Return the vectors that are known, and add the seconds that they took to `replayed`."""
-    found: dict[bytes, Vectors] = {}
-    for key, value in recall(connection, "remembered", keys).items():
-        found[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
-        replayed.seconds += _SECONDS.unpack_from(value)[0]
-    return found
-
-
-def _write(connection: Database, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
-    values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
-    made = origin(connection)
-    rows = [(key, value, checksum(key, value), *made) for key, value in values.items()]
-    with connection:
-        connection.executemany(_STORE, rows)
 
 
 @dataclass(frozen=True)
@@ -207,12 +190,11 @@ class RememberedScorer:
         def score(some: list[str]) -> dict[str, dict[str, float]]:
             started = time.perf_counter()
             pairs = [asked[key] for key in some]
-            with span("score pairs", {"rag_lab.pairs": len(some)}) as said:
+            with span("score pairs", {"rag_lab.pairs": len(some)}) as call:
                 scores = self.inner.score(pairs)
-                if said.is_recording:
+                if call.is_recording:
                     tokens = sum(self.pair_tokens(pairs)) or None
-                    model = spec_of(self.inner) or None
-                    said.set(gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
+                    call.set(gen_ai__request__model=spec_of(self.inner) or None, gen_ai__usage__input_tokens=tokens)
             seconds = (time.perf_counter() - started) / len(some)
             return {key: {"score": score, "seconds": seconds} for key, score in zip(some, scores, strict=True)}
 

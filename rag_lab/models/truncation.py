@@ -23,7 +23,13 @@ _TOKENS_OF_IMAGE = 2000  # of a page at 150 dpi: six tiles of Gemini's or OpenAI
 
 def estimated_tokens(text: str) -> int:
     """Return an upper estimate of tokens: a token for three bytes of a word, each digit, each mark, each line break."""
-    return sum(_tokens(piece) for piece in _PIECES.findall(text))
+    total = 0
+    for piece in _PIECES.findall(text):
+        if piece.isspace():
+            total += piece.count("\n") + (len(piece) > 1)  # one space belongs to the word after it
+        else:
+            total += -(-len(piece.encode()) // _BYTES_A_TOKEN)
+    return total
 
 
 def request_tokens(request: ChatRequest) -> int:
@@ -38,15 +44,7 @@ def request_texts(request: ChatRequest) -> list[str]:
     return [message.content for message in request.messages] + schema
 
 
-def _tokens(piece: str) -> int:
-    if piece.isspace():
-        return piece.count("\n") + (len(piece) > 1)  # one space belongs to the word after it
-    return -(-len(piece.encode()) // _BYTES_A_TOKEN)
-
-
-TextKind = Literal[
-    "document", "query"
-]  # what an embedding model takes a text for: some put words of their own before it
+TextKind = Literal["document", "query"]  # what a text is for an embedding model: some put other words before each
 Pair = tuple[str, str]
 
 
@@ -102,7 +100,12 @@ _TEMPLATE_TOKENS = 64  # of a chat template: a prompt that fills a window has at
 
 def fewest_tokens(text: str) -> int:
     """Return a lower bound of a text's tokens: one a word with a letter or digit, more of very long ones."""
-    return sum(_fewest(word) for word in text.split())
+    total = 0
+    for word in text.split():
+        n_chars = sum(map(str.isalnum, word))  # of marks and control characters some tokenizers make nothing
+        dense = len(_OTHER_SCRIPTS.findall(word))
+        total += max(int(n_chars > 0), dense // _CHARS_OTHERWISE + max(0, n_chars - dense) // _CHARS_A_TOKEN)
+    return total
 
 
 def truncated_in_prompt(request: ChatRequest, tokens_in: int) -> int:
@@ -115,12 +118,6 @@ def truncated_in_prompt(request: ChatRequest, tokens_in: int) -> int:
         return fewest - tokens_in
     is_window = tokens_in > 0 and tokens_in % _WINDOWS == 0
     return int(is_window and request_tokens(request) + _TEMPLATE_TOKENS > tokens_in)
-
-
-def _fewest(word: str) -> int:
-    n_chars = sum(map(str.isalnum, word))  # of marks and control characters some tokenizers make nothing
-    dense = len(_OTHER_SCRIPTS.findall(word))
-    return max(int(n_chars > 0), dense // _CHARS_OTHERWISE + max(0, n_chars - dense) // _CHARS_A_TOKEN)
 
 
 NOTICED = 0.02  # of what is read: less decides no comparison

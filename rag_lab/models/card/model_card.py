@@ -1,38 +1,21 @@
-"""The card of a model: its memory, foretold and measured."""
+"""The card of a model: its memory, foretold and measured; from its file or folder, Ollama, or what a provider says."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
+from rag_lab.models import providers
+from rag_lab.models.card.weight_facts import Cache, WeightFacts, downloaded_folder, folder_facts, gguf_facts
+from rag_lab.models.config import alternatives, is_failover
+from rag_lab.models.failover import missing_requirement
 from rag_lab.models.protocols import ChatModel, ChatRequest, Message
+from rag_lab.models.shared import model_of
+from rag_lab.models.weights import find
 from rag_lab.rich_display import rich_display
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """What a transformer keeps of each token that it has read: keys and values of every layer.
-
-    Where a model looks back only a window in some layers (Gemma 3), or shares them, this is the most.
-    """
-
-    layers: int
-    kv_heads: int
-    head_dim: int
-    bits: float = 16.0  # a value, the scale of its block included
-
-    def mb(self, context_tokens: int, batch: int = 1) -> float:
-        """Return MiB: 2 (keys, values) x layers x heads x dimensions x tokens x sequences at a time x bits / 8."""
-        values = 2 * self.layers * self.kv_heads * self.head_dim * context_tokens * batch
-        return values * self.bits / 8 / 2**20
-
-    def formula(self, context_tokens: int, batch: int = 1) -> str:
-        """Return the formula with its numbers."""
-        return (
-            f"2 x {self.layers} layers x {self.kv_heads} heads x {self.head_dim} dimensions x "
-            f"{context_tokens:,} tokens x {batch} at a time x {self.bits:g} bits"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +62,133 @@ class ModelCard:
     def memory_mb(self) -> float | None:
         """MiB that weights and cache need together; what a call computes with comes on top."""
         return None if self.weights_mb is None else self.weights_mb + (self.cache_mb or 0.0)
+
+
+_FACTS = ("parameters", "trained_tokens", "context_tokens", "licence", "disk_bytes", "cache", "thinks", "sees")
+_HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
+_NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
+
+
+def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCard:
+    """Return the card of `provider:name?options`; nothing is loaded or downloaded.
+
+    Args:
+        model: a chat model, or, where no chat model has its provider, one of another kind.
+        batch: sequences that are read and written at a time, each with a cache of its own.
+        kind: the kind of model, where it is known.
+    """
+    if is_failover(model):
+        raise ModelError(f"A card is of one model, and {len(alternatives(model))} are named; ask for one at a time.")
+    kind = kind or _kind(model)
+    spec = providers.ModelSpec.parse(model, kind)
+    provider = providers.providers_of(kind)[spec.provider]
+    card = ModelCard(
+        model,
+        kind.name,
+        batch=batch,
+        keeps_schema=(bool(model_of(kind, model).constrains_json) if kind is providers.CHAT_MODELS else None),
+    )
+    card = replace(card, notes=_notes(missing_requirement(kind, model)))
+    if spec.provider == "ollama":
+        return _of_ollama(card, spec)
+    if provider.is_server:
+        told = "Its weights are elsewhere: size and memory are its server's."
+        context = spec.options.get("context")
+        return replace(
+            _noting(card, told),
+            context_tokens=int(context) if context else None,
+            sees=None if provider.sees_images else False,
+        )
+    source = find(spec.name)
+    if source.on_hub:
+        folder = downloaded_folder(source.location)
+        if folder is None:
+            return _noting(card, f"{source.location} has not been downloaded: its card is known once it is.")
+        return _of_folder(card, folder, spec)
+    path = Path(source.location)
+    return _of_folder(card, path, spec) if path.is_dir() else _of_gguf(card, path, spec)
+
+
+def _kind(model: str) -> Kind:
+    name = providers.split_name(model, providers.CHAT_MODELS)[0]
+    return next((kind for kind in providers.MODEL_KINDS if name in providers.providers_of(kind)), providers.CHAT_MODELS)
+
+
+def _of_gguf(card: ModelCard, path: Path, spec: providers.ModelSpec) -> ModelCard:
+    runs_gguf = spec.provider == "llamacpp"
+    model = model_of(providers.CHAT_MODELS, card.model) if runs_gguf else None
+    facts = gguf_facts(path, model.weights if model else "given", str(spec.options.get("kv", "f16")))
+    card = _with_facts(card, facts)
+    if model is None or facts.parameters is None:
+        return _held_by_torch(card, spec)
+    bits, weights_mb = 8 * facts.weights_bytes / facts.parameters, facts.weights_bytes / 2**20
+    context = model.context_tokens
+    return replace(card, stored_as=facts.stored_as, bits=bits, weights_mb=weights_mb, context_tokens=context)
+
+
+def _of_folder(card: ModelCard, folder: Path, spec: providers.ModelSpec) -> ModelCard:
+    facts = folder_facts(folder)
+    if card.kind not in (providers.CHAT_MODELS.name, providers.QUERY_LIKELIHOODS.name):
+        facts = replace(facts, cache=None)
+    if card.kind != providers.CHAT_MODELS.name:
+        facts = replace(facts, thinks=None, sees=None)
+    return _held_by_torch(_with_facts(card, facts), spec)
+
+
+def _with_facts(card: ModelCard, facts: WeightFacts) -> ModelCard:
+    return replace(card, **{name: getattr(facts, name) for name in _FACTS})
+
+
+def _held_by_torch(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
+    """Add what the weights take in memory: in 4 bits, in the type asked for, else 32 bits on a CPU and 16 on a GPU."""
+    four_bit = bool(spec.options.get("4bit")) or spec.provider == "unsloth"
+    held = "4 bits (NF4)" if four_bit else str(spec.options.get("dtype") or _default_type(spec))
+    bits = _NF4_BITS if four_bit else _HELD_BITS[held]
+    cache = card.cache and replace(card.cache, bits=16.0 if four_bit else bits)
+    context = spec.options.get("context") or card.context_tokens or card.trained_tokens
+    weights_mb = None if card.parameters is None else card.parameters * bits / 8 / 2**20
+    return replace(
+        card,
+        stored_as=held,
+        bits=bits,
+        cache=cache,
+        context_tokens=int(context) if context else None,
+        weights_mb=weights_mb,
+    )
+
+
+def _default_type(spec: providers.ModelSpec) -> str:
+    from rag_lab.models.local.causal import device_or_default
+
+    return "float32" if device_or_default(str(spec.options.get("device", ""))) == "cpu" else "bfloat16"
+
+
+def _of_ollama(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
+    from rag_lab.models.remote.ollama_server import OllamaServer
+
+    server = OllamaServer(str(spec.options.get("base_url", "")))
+    try:
+        told, pulled = server.described(spec.name), server.pulled(spec.name)
+    except ModelError as error:
+        return _noting(card, str(error))
+    context = spec.options.get("context")
+    return replace(
+        _noting(card, f"Ollama tells {pulled.parameters} parameters." if pulled.parameters else ""),
+        stored_as=pulled.quantization,
+        disk_bytes=pulled.size_bytes,
+        trained_tokens=told.context_tokens or None,
+        context_tokens=int(context) if context else None,
+        thinks="thinking" in told.capabilities if told.capabilities else None,
+        sees="vision" in told.capabilities if told.capabilities else None,
+    )
+
+
+def _noting(card: ModelCard, sentence: str) -> ModelCard:
+    return replace(card, notes=tuple(dict.fromkeys((*card.notes, *_notes(sentence)))))
+
+
+def _notes(sentence: str) -> tuple[str, ...]:
+    return (sentence,) if sentence else ()
 
 
 _READ = "The ram guides are greased every five hundred hours; the filter of the oven is changed every month. " * 12

@@ -11,7 +11,6 @@ from typing import Any
 
 from rag_lab._kit.machine import bytes_on_disk
 from rag_lab.errors import ModelError
-from rag_lab.models.card.model_card import Cache
 from rag_lab.models.local.gguf_file import gguf_card, gguf_metadata
 from rag_lab.models.local.gguf_storage import GIVEN, TYPES, stored_bytes
 
@@ -32,6 +31,31 @@ def downloaded_folder(hub_name: str) -> Path | None:
 _HEAD_BYTES = 8  # of a safetensors file: the length of the JSON that follows
 _MOST_HEAD_BYTES = 100_000_000
 _PACKED = "U8"  # bitsandbytes keeps two 4-bit weights a byte
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What a transformer keeps of each token that it has read: keys and values of every layer.
+
+    Where a model looks back only a window in some layers (Gemma 3), or shares them, this is the most.
+    """
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    bits: float = 16.0  # a value, the scale of its block included
+
+    def mb(self, context_tokens: int, batch: int = 1) -> float:
+        """Return MiB: 2 (keys, values) x layers x heads x dimensions x tokens x sequences at a time x bits / 8."""
+        values = 2 * self.layers * self.kv_heads * self.head_dim * context_tokens * batch
+        return values * self.bits / 8 / 2**20
+
+    def formula(self, context_tokens: int, batch: int = 1) -> str:
+        """Return the formula with its numbers."""
+        return (
+            f"2 x {self.layers} layers x {self.kv_heads} heads x {self.head_dim} dimensions x "
+            f"{context_tokens:,} tokens x {batch} at a time x {self.bits:g} bits"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

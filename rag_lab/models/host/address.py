@@ -12,11 +12,10 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rag_lab._kit.process import OWNER_FILE, Process, owner_runs, remove_scratch, write_owner
 from rag_lab.errors import ConfigError
@@ -69,8 +68,12 @@ def model_host() -> Iterator[dict[str, str]]:
         yield {HOST_VARIABLE: str(folder)}
     finally:
         (folder / OWNER_FILE).unlink(missing_ok=True)
-        for holder in model_processes(folder):
-            _end(holder.process)
+        for holder in model_processes(folder):  # in the midst of whatever nobody waits for any more
+            for sign in (signal.SIGTERM, signal.SIGKILL):
+                if holder.process.runs():
+                    with suppress(ProcessLookupError):
+                        os.kill(holder.process.pid, sign)
+                    _gone(holder.process)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -114,12 +117,7 @@ def await_end(folder: Path, name: str) -> None:
 def write_process(folder: Path, name: str, model: str, device: str, memory_mb: float) -> None:
     """Record that this process holds a model."""
     path = folder / f"{name}.holder"
-    known: Mapping[str, Any] = {
-        "process": Process.this(),
-        "model": model,
-        "device": device,
-        "memory_mb": memory_mb,
-    }
+    known = {"process": Process.this(), "model": model, "device": device, "memory_mb": memory_mb}
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(known), encoding="utf-8")
     partial.replace(path)
@@ -136,11 +134,6 @@ def socket_path(folder: Path, name: str) -> str:
     return str(folder / f"{name}.sock")
 
 
-def log_path(folder: Path, name: str) -> Path:
-    """Return where what the process of this name prints is kept."""
-    return folder / f"{name}.log"
-
-
 def _read_process(path: Path) -> ProcessRecord | None:
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -149,16 +142,6 @@ def _read_process(path: Path) -> ProcessRecord | None:
         return None
     known["process"] = Process(*known["process"])
     return ProcessRecord(name=path.stem, used_s=used_s, **known)
-
-
-def _end(process: Process) -> None:
-    """End a process that holds a model, in the midst of whatever nobody waits for any more."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        if not process.runs():
-            return
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, sign)
-        _gone(process)
 
 
 def _gone(process: Process) -> None:

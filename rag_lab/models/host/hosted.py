@@ -16,23 +16,13 @@ from multiprocessing.connection import Client
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
 from filelock import FileLock
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models.host.address import HOST_VARIABLE, await_end, host_folder, is_open, log_path, socket_path
-from rag_lab.models.host.messages import (
-    Sent,
-    error_received,
-    receive,
-    replies_received,
-    requests_sent,
-    send,
-    vectors_received,
-)
-from rag_lab.models.local.local_model import HoldsWeights
+from rag_lab.models.host import address, messages
+from rag_lab.models.local.local_model import LocalModel
 from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Vectors
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
 from rag_lab.models.truncation import Pair, TextKind
@@ -43,31 +33,31 @@ _STARTED: list[subprocess.Popen[bytes]] = []  # held until they end, so that the
 _PEAKS_MB: dict[str, int] = {}  # by the process that held a model: the most while it computed for this kernel
 
 
-def ask(folder: Path, name: str, kind: str, model: str, asked: Sent) -> Sent:
+def ask(folder: Path, name: str, kind: str, model: str, asked: messages.Sent) -> messages.Sent:
     """Return the reply of the process of this name, which holds `model`.
 
     Raises:
         RagLabError: what the model raised there.
         ModelError: if the process died, was started again, and died again; or if the model failed there otherwise.
     """
-    message = Sent({**asked.head, "kind": kind, "model": model}, asked.parts)
+    message = messages.Sent({**asked.head, "kind": kind, "model": model}, asked.parts)
     deaths, is_new = 0, False
     while deaths < _MOST_DEATHS:
         try:
-            with Client(socket_path(folder, name), "AF_UNIX") as connection:
-                send(connection, message)
-                reply = receive(connection)
+            with Client(address.socket_path(folder, name), "AF_UNIX") as connection:
+                messages.send(connection, message)
+                reply = messages.receive(connection)
         except (FileNotFoundError, ConnectionRefusedError):
             deaths += is_new  # it listened, and died before it was asked
             _start(folder, name, kind, model)
             is_new = True
         except (EOFError, OSError):
             deaths, is_new = deaths + 1, False
-            await_end(folder, name)
+            address.await_end(folder, name)
         else:
             is_new = False
             if "error" in reply.head:
-                raise error_received(reply.head["error"], redact_value(model))
+                raise messages.error_received(reply.head["error"], redact_value(model))
             if "ended" not in reply.head:  # else its memory was needed, and another process follows
                 _PEAKS_MB[name] = max(_PEAKS_MB.get(name, 0), reply.head["peak_mb"] or 0)
                 return reply
@@ -81,42 +71,30 @@ def model_processes_mb() -> int:
 
 def _start(folder: Path, name: str, kind: str, model: str) -> None:
     """Start the process that holds a model and wait until it listens; whoever comes second finds it there."""
-    if not is_open(folder):
+    if not address.is_open(folder):
         raise ModelError(f"The sweep has ended, and with it the process that held {redact_value(model)}.")
     with FileLock(folder / "starting.lock"):
-        if _listens(folder, name):
+        try:
+            Client(address.socket_path(folder, name), "AF_UNIX").close()
             return
-        with log_path(folder, name).open("ab") as log:
+        except OSError:
+            Path(address.socket_path(folder, name)).unlink(missing_ok=True)  # of one that died
+        with (folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - a command of our own
                 [sys.executable, "-P", "-m", "rag_lab.models.model_process", str(folder), name, kind, model],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={key: value for key, value in os.environ.items() if key != HOST_VARIABLE},
+                env={key: value for key, value in os.environ.items() if key != address.HOST_VARIABLE},
                 start_new_session=True,  # neither Ctrl-C nor the end of this kernel reaches it
             )
         _STARTED[:] = [one for one in _STARTED if one.poll() is None] + [process]
-        said = _first_words(process)
-    if said is None:
+        with cast(IO[bytes], process.stdout) as output:
+            printed = output.read()  # once it has loaded; nothing where it died before
+    if not printed:
         raise _died(model)
-    if "error" in said:
-        raise error_received(said["error"], redact_value(model))
-
-
-def _listens(folder: Path, name: str) -> bool:
-    try:
-        Client(socket_path(folder, name), "AF_UNIX").close()
-    except OSError:
-        Path(socket_path(folder, name)).unlink(missing_ok=True)  # of one that died
-        return False
-    return True
-
-
-def _first_words(process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
-    """Return what the process says once it has loaded; None where it died before."""
-    with cast(IO[bytes], process.stdout) as told:
-        said = told.read()
-    return json.loads(said) if said else None
+    if error := json.loads(printed).get("error"):
+        raise messages.error_received(error, redact_value(model))
 
 
 def _died(model: str) -> ModelError:
@@ -135,32 +113,19 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
 
     It is `made` itself where its weights are elsewhere, or where the environment names no place to meet.
     """
-    folder = host_folder()
-    if folder is None or not isinstance(made, HoldsWeights):
+    folder = address.host_folder()
+    if folder is None or not isinstance(made, LocalModel):
         return made
-    asked = _Asked(folder, kind.name, model, made)
-    if kind is CHAT_MODELS:
-        return HostedChat(made, asked)
-    return HostedEmbedder(made, asked) if kind is EMBEDDERS else HostedScorer(made, asked)
-
-
-class _Asked:
-    """One model in the process that holds it."""
-
-    def __init__(self, folder: Path, kind: str, model: str, local: HoldsWeights) -> None:
-        self._folder, self._kind, self._model, self._local = folder, kind, model, local
-
-    def __call__(self, do: str, given: Sent) -> Sent:
-        name = digest(self._local.weights_held)[:_NAME_LETTERS]
-        return ask(self._folder, name, self._kind, self._model, Sent({**given.head, "do": do}, given.parts))
+    hosted_as = {CHAT_MODELS.name: HostedChat, EMBEDDERS.name: HostedEmbedder}.get(kind.name, HostedScorer)
+    return hosted_as(made, folder, kind.name, model)
 
 
 class _Hosted:
     """A local model that is asked in its process; `local` never loads its weights."""
 
-    def __init__(self, local: Any, asked: _Asked) -> None:
+    def __init__(self, local: Any, folder: Path, kind: str, model: str) -> None:
         self.local = local
-        self._asked = asked
+        self._process = folder, kind, model
 
     def __repr__(self) -> str:
         return repr(self.local)
@@ -176,16 +141,23 @@ class _Hosted:
         found: int | None = self.local.most_tokens
         return found
 
+    def _asked(self, do: str, head: Mapping[str, Any], parts: tuple[bytes, ...] = ()) -> messages.Sent:
+        folder, kind, model = self._process
+        name = digest(self.local.weights_held)[:_NAME_LETTERS]
+        return ask(folder, name, kind, model, messages.Sent({**head, "do": do}, parts))
+
 
 class HostedChat(_Hosted):
     """A local chat model."""
 
-    def __init__(self, local: Any, asked: _Asked) -> None:
-        super().__init__(local, asked)
+    def __init__(self, local: Any, folder: Path, kind: str, model: str) -> None:
+        super().__init__(local, folder, kind, model)
         self.constrains_json: bool = local.constrains_json
         if isinstance(local, Concurrent):
             self.concurrency = local.concurrency
-        self._counted = lru_cache(_TEXTS_COUNTED)(self._count)
+        # only where the tokenizer is unknown, the process counts
+        asked = lru_cache(_TEXTS_COUNTED)(lambda text: int(self._asked("count_tokens", {"text": text}).head["tokens"]))
+        self.count_tokens = local.count_tokens if local.counts_alone else asked
 
     @property
     def context_tokens(self) -> int:
@@ -194,14 +166,10 @@ class HostedChat(_Hosted):
 
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order; see `ChatModel`."""
-        return replies_received(self._asked("generate", requests_sent(requests))) if requests else []
-
-    def count_tokens(self, text: str) -> int:
-        """Return the exact number of tokens; only where the tokenizer is unknown the process counts."""
-        return int(self.local.count_tokens(text)) if self.local.counts_alone else self._counted(text)
-
-    def _count(self, text: str) -> int:
-        return int(self._asked("count_tokens", Sent({"text": text})).head["tokens"])
+        if not requests:
+            return []
+        sent = messages.requests_sent(requests)
+        return messages.replies_received(self._asked("generate", sent.head, sent.parts))
 
 
 class HostedEmbedder(_Hosted):
@@ -209,19 +177,16 @@ class HostedEmbedder(_Hosted):
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order; see `Embedder`."""
-        return self._embed("embed_documents", texts)
+        return messages.vectors_received(self._asked("embed_documents", {"texts": list(texts)}))
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; see `Embedder`."""
-        return self._embed("embed_queries", texts)
+        return messages.vectors_received(self._asked("embed_queries", {"texts": list(texts)}))
 
     def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
         """Return how many tokens each text has for the model."""
         found: list[int] = self.local.text_tokens(texts, kind)
         return found
-
-    def _embed(self, do: str, texts: Sequence[str]) -> Vectors:
-        return np.ascontiguousarray(vectors_received(self._asked(do, Sent({"texts": list(texts)}))))
 
 
 class HostedScorer(_Hosted):
@@ -229,8 +194,9 @@ class HostedScorer(_Hosted):
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
         """Return one score for each (question, passage), in order; see `PairScorer`."""
-        asked = Sent({"pairs": [list(pair) for pair in pairs]})
-        return list(self._asked("score", asked).head["scores"]) if pairs else []
+        if not pairs:
+            return []
+        return list(self._asked("score", {"pairs": [list(pair) for pair in pairs]}).head["scores"])
 
     def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
         """Return how many tokens of each pair count towards its limit."""

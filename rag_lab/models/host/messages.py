@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from rag_lab import errors
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message, Vectors
-from rag_lab.records import MachineUse
 
+_REPLIES = TypeAdapter(list[ChatReply])
 _MOST_BYTES = 2**30  # of one part of a message
 _ERRORS = {
     kind.__name__: kind
@@ -57,26 +58,33 @@ def receive(connection: Connection) -> Sent:
 def requests_sent(requests: Sequence[ChatRequest]) -> Sent:
     """Write requests of a chat model; their images are the parts, in order."""
     images = tuple(image for request in requests for message in request.messages for image in message.images)
-    return Sent({"requests": [_request_written(request) for request in requests]}, images)
+    written = [
+        {
+            **{field.name: getattr(request, field.name) for field in fields(request)},
+            "json_schema": None if request.json_schema is None else dict(request.json_schema),
+            "messages": [(one.role, one.content, len(one.images)) for one in request.messages],
+        }
+        for request in requests
+    ]
+    return Sent({"requests": written}, images)
 
 
 def requests_received(message: Sent) -> list[ChatRequest]:
     """Read what `requests_sent` wrote."""
     images = iter(message.parts)
-    return [_request_read(dict(request), images) for request in message.head["requests"]]
-
-
-def replies_sent(replies: Sequence[ChatReply]) -> Sent:
-    """Write replies of a chat model."""
-    return Sent({"replies": [asdict(reply) for reply in replies]})
+    requests = []
+    for written in message.head["requests"]:
+        messages = tuple(
+            Message(role, content, tuple(next(images) for _ in range(n_images)))
+            for role, content, n_images in written["messages"]
+        )
+        requests.append(ChatRequest(**{**written, "messages": messages}))
+    return requests
 
 
 def replies_received(message: Sent) -> list[ChatReply]:
-    """Read what `replies_sent` wrote."""
-    return [
-        ChatReply(**{**reply, "machine": None if reply["machine"] is None else MachineUse(**reply["machine"])})
-        for reply in message.head["replies"]
-    ]
+    """Read replies of a chat model, each as `asdict` writes it."""
+    return _REPLIES.validate_python(message.head["replies"])
 
 
 def vectors_sent(vectors: Vectors) -> Sent:
@@ -101,19 +109,3 @@ def error_received(written: Mapping[str, str], model: str) -> errors.RagLabError
         said = ": ".join(filter(None, (written["kind"], written["sentence"])))
         return errors.ModelError(f"The model {model} failed ({said}); see whether it fits in memory.")
     return kind.__new__(kind, written["sentence"])  # the sentence is cleaned already, and kinds take other arguments
-
-
-def _request_written(request: ChatRequest) -> dict[str, Any]:
-    settings = {field.name: getattr(request, field.name) for field in fields(request)}
-    if request.json_schema is not None:
-        settings["json_schema"] = dict(request.json_schema)
-    settings["messages"] = [(one.role, one.content, len(one.images)) for one in request.messages]
-    return settings
-
-
-def _request_read(settings: dict[str, Any], images: Any) -> ChatRequest:
-    settings["messages"] = tuple(
-        Message(role, content, tuple(next(images) for _ in range(n_images)))
-        for role, content, n_images in settings["messages"]
-    )
-    return ChatRequest(**settings)

@@ -1,18 +1,24 @@
-"""Causal language models of the transformers library: loaded once for each set of weights, shared by all who ask."""
+"""Causal language models of the transformers library: loaded once for each set of weights, shared by all who ask.
+
+transformers builds a tokenizer from a model's files in its own way, which changes with its versions, and takes seconds
+to import, with torch. What it has built is kept in the home folder, once for weights and version: later processes read
+that, and count the same.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import threading
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.local_model import MachineMeter, keep_converted, without_progress_bars
-from rag_lab.models.local.token_counter import named_context
+from rag_lab.models.local.local_model import LocalModel, MachineMeter, keep_converted, without_progress_bars
 from rag_lab.models.requirements import cuda_problem, library, require_package
 from rag_lab.models.weights import Source, file_digest, find, loading_error
 
@@ -21,21 +27,64 @@ _LOG = logging.getLogger(__name__)
 
 def transformers_copy(source: Path) -> Path:
     """Return the folder that `from_pretrained` reads, made from a GGUF file on first use (float32)."""
+
+    def convert(target: Path) -> None:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        _LOG.info("Converting %s for transformers, once; this takes about half a minute", source.name)
+        model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name)
+        model.hf_quantizer = None  # the weights are plain floats now; without the mark they can be saved
+        model.is_quantized = False
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+        model.save_pretrained(target)
+        AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)
+
     short = file_digest(source).rpartition(":")[2][:16]
-    return keep_converted(f"{short}-transformers", lambda partial: _convert(source, partial))
+    return keep_converted(f"{short}-transformers", convert)
 
 
-def _convert(source: Path, target: Path) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+Count = Callable[[str], int]
+_LETTERS = 16  # of a digest
+_TEXT_PARTS = ("text_config", "decoder", "generator", "text_encoder")  # where other configurations keep what is asked
 
-    _LOG.info("Converting %s for transformers, once; this takes about half a minute", source.name)
-    model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name)
-    model.hf_quantizer = None  # the weights are plain floats now; without the mark they can be saved
-    model.is_quantized = False
-    if hasattr(model.config, "quantization_config"):
-        del model.config.quantization_config
-    model.save_pretrained(target)
-    AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)
+
+def token_counter(source: Source, built: Callable[[], Any]) -> Count:
+    """Return what counts the tokens of a text as the tokenizer of transformers does, without marks around it.
+
+    Args:
+        source: of the weights.
+        built: returns that tokenizer; called where nothing is kept of it yet, or it is of a kind that cannot be kept.
+    """
+    from tokenizers import Tokenizer
+
+    def keep(target: Path) -> None:
+        backend = getattr(built(), "backend_tokenizer", None)
+        target.write_text(backend.to_str() if backend is not None else "", encoding="utf-8")
+
+    versions = [library("transformers"), library("tokenizers")]
+    known_as = hashlib.sha256("\0".join([source.digest(), *versions]).encode()).hexdigest()[:_LETTERS]
+    kept = keep_converted(f"{known_as}-tokenizer.json", keep)
+    try:
+        tokenizer = Tokenizer.from_str(kept.read_text(encoding="utf-8"))
+    except Exception:  # empty, or damaged: the library raises nothing more special
+        slow = built()
+        return lambda text: len(slow(text, add_special_tokens=False)["input_ids"])
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def named_context(config: Path) -> int | None:
+    """Return the context size that a model's config.json names itself; None where its class has to be asked."""
+    try:
+        found = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(found, dict) or any(name in found for name in _TEXT_PARTS):
+        return None
+    tokens = found.get("max_position_embeddings")
+    return tokens if type(tokens) is int else None
 
 
 _LOADING = threading.Lock()
@@ -86,39 +135,50 @@ class CausalSettings:
             return _load_tokenizer(self.name)
 
     def context_tokens(self) -> int:
-        """Return the context size, reading the weights' configuration alone."""
+        """Return the context size, reading the weights' configuration alone.
+
+        Multimodal models keep it in their text part, and a few models name none.
+        """
         source = find(self.name)
-        named = named_context(path) if (path := _configuration(source)) else None
-        if named is not None:
-            return _possible(named)
-        from transformers import AutoConfig
+        path: str | None = None  # of the weights' configuration; of those of the hub once they were downloaded
+        if not source.on_hub:
+            path = str(Path(readable(source), "config.json"))
+        else:
+            from huggingface_hub import try_to_load_from_cache
 
-        try:
-            return context_of(AutoConfig.from_pretrained(readable(source), **source.pin()))
-        except ModelError:
-            raise
-        except Exception as error:
-            raise loading_error(source, error) from error
+            cached = try_to_load_from_cache(source.location, "config.json", **source.pin())
+            path = cached if isinstance(cached, str) else None
+        tokens: Any = named_context(Path(path)) if path else None
+        if tokens is None:
+            from transformers import AutoConfig
+
+            try:
+                text_part = AutoConfig.from_pretrained(readable(source), **source.pin()).get_text_config()
+            except ModelError:
+                raise
+            except Exception as error:
+                raise loading_error(source, error) from error
+            tokens = getattr(text_part, "max_position_embeddings", _CONTEXT_UNNAMED)
+        if not isinstance(tokens, int) or not 1 <= tokens <= _LARGEST_CONTEXT:
+            raise ModelError(
+                f"The model's config.json names a context of {tokens!r} tokens (max_position_embeddings), where 1 to "
+                f"{_LARGEST_CONTEXT:,} can be: correct the file, or download the model again."
+            )
+        return tokens
 
 
-class OnCausalLM:
-    """A model that computes with the causal model of its settings, which others may share; see `HoldsWeights`."""
+class OnCausalLM(LocalModel):
+    """A model that computes with the causal model of its settings, which others may share."""
 
     def __init__(self, settings: CausalSettings) -> None:
         self.settings = settings
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.settings.name!r})"
+        self.name = settings.name
+        self.runs_on = "cuda" if settings.four_bit else settings.device
 
     @property
     def weights_held(self) -> str:
         """The settings."""
         return f"transformers {self.settings}"
-
-    @property
-    def runs_on(self) -> str:
-        """The device that was asked for."""
-        return "cuda" if self.settings.four_bit else self.settings.device
 
     def load(self) -> None:
         """Load the weights now."""
@@ -127,30 +187,6 @@ class OnCausalLM:
     @cached_property
     def _lm(self) -> CausalLM:
         return self.settings.load()
-
-
-def context_of(config: Any) -> int:
-    """Return a configuration's context size; multimodal ones keep it in their text part, a few models name none."""
-    return _possible(getattr(config.get_text_config(), "max_position_embeddings", _CONTEXT_UNNAMED))
-
-
-def _possible(tokens: Any) -> int:
-    if not isinstance(tokens, int) or not 1 <= tokens <= _LARGEST_CONTEXT:
-        raise ModelError(
-            f"The model's config.json names a context of {tokens!r} tokens (max_position_embeddings), where 1 to "
-            f"{_LARGEST_CONTEXT:,} can be: correct the file, or download the model again."
-        )
-    return tokens
-
-
-def _configuration(source: Source) -> Path | None:
-    """Return the file of the weights' configuration; of those of the hub once they were downloaded."""
-    if not source.on_hub:
-        return Path(readable(source), "config.json")
-    from huggingface_hub import try_to_load_from_cache
-
-    cached = try_to_load_from_cache(source.location, "config.json", **source.pin())
-    return Path(cached) if isinstance(cached, str) else None
 
 
 def readable(source: Source) -> str:
@@ -184,32 +220,35 @@ def _load_tokenizer(name: str) -> Any:
 @lru_cache(maxsize=4)
 def _load(settings: CausalSettings) -> CausalLM:
     require_package("transformers", "transformers")
-    from transformers import AutoModelForCausalLM
+    import torch
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-    source = find(settings.name)
+    source, device = find(settings.name), device_or_default(settings.device)
     four_bit = settings.four_bit or _QUANTIZED_MARK in source.location
     if four_bit:
         require_four_bit(settings.name)
     tokenizer = _load_tokenizer(settings.name)
+    default = "float32" if device == "cpu" else "bfloat16"
+    options: dict[str, Any] = {"dtype": getattr(torch, settings.dtype or default)}
+    if four_bit:
+        options["device_map"] = {"": device}
+        if _QUANTIZED_MARK not in source.location:
+            options["quantization_config"] = BitsAndBytesConfig(
+                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=options["dtype"]
+            )
     meter = MachineMeter()
     try:
-        options = {**_loading_options(settings, four_bit, source), **source.pin()}
+        options |= {**source.pin(), "output_loading_info": True}
         path = readable(source)
         with without_progress_bars(), meter.loading():
-            model, found = AutoModelForCausalLM.from_pretrained(path, output_loading_info=True, **options)
+            model, found = AutoModelForCausalLM.from_pretrained(path, **options)
             if not four_bit:
-                model = model.to(device_or_default(settings.device))
+                model = model.to(device)
     except ModelError:
         raise
     except Exception as error:
         raise loading_error(source, error) from error
-    _check_whole(source, model, tokenizer, found["missing_keys"])
-    return CausalLM(model.eval(), tokenizer, meter=meter)
-
-
-def _check_whole(source: Source, model: Any, tokenizer: Any, missing: Collection[str]) -> None:
-    """Refuse weights that lack a part, which the library fills with random numbers, and another model's tokenizer."""
-    if missing:
+    if missing := found["missing_keys"]:  # which the library fills with random numbers
         raise ModelError(
             f"The weights {source.name!r} lack {len(missing)} of the model's parts ({sorted(missing)[0]}, ...); copy "
             "or download the whole model."
@@ -220,6 +259,7 @@ def _check_whole(source: Source, model: Any, tokenizer: Any, missing: Collection
             f"The tokenizer beside the weights {source.name!r} has {tokens} tokens and the model knows {known}: it is "
             "another model's; copy or download the whole model."
         )
+    return CausalLM(model.eval(), tokenizer, meter=meter)
 
 
 def require_four_bit(name: str) -> None:
@@ -235,20 +275,3 @@ def device_or_default(device: str) -> str:
     import torch
 
     return device or ("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _loading_options(settings: CausalSettings, four_bit: bool, source: Source) -> dict[str, Any]:
-    import torch
-
-    device = device_or_default(settings.device)
-    default = "float32" if device == "cpu" else "bfloat16"
-    options: dict[str, Any] = {"dtype": getattr(torch, settings.dtype or default)}
-    if four_bit:
-        options["device_map"] = {"": device}
-        if _QUANTIZED_MARK not in source.location:
-            from transformers import BitsAndBytesConfig
-
-            options["quantization_config"] = BitsAndBytesConfig(
-                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=options["dtype"]
-            )
-    return options

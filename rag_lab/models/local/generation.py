@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local.causal import CausalLM
-from rag_lab.models.local.guided_reply import Follow, GuidedPrompt, PromptError, Restrict, can_think, guided_prompt
+from rag_lab.models.local.guided_reply import GuidedPrompt, PromptError, can_think, guided_prompt
 from rag_lab.models.local.schema_matcher import SchemaError
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, split_thinking
 from rag_lab.models.requirements import library
@@ -37,7 +37,8 @@ def sampling_of(config: Any, card: Any, request: ChatRequest, thinks: bool) -> d
     thinking = thinks and request.thinking
     if not is_sampled(request, thinks):
         return dict(_GREEDY)
-    named = _named(card)
+    found = {key: getattr(card, key, None) for key in ("temperature", "top_p", "top_k", "min_p")}
+    named = {key: value for key, value in found.items() if value is not None}
     if thinking and "temperature" not in named:
         named = {**_THINKING, **named}
     elif thinks and not thinking and config.model_type in _QWEN3:
@@ -49,12 +50,6 @@ def sampling_of(config: Any, card: Any, request: ChatRequest, thinks: bool) -> d
 def is_sampled(request: ChatRequest, thinks: bool) -> bool:
     """Return whether the reply is sampled: by temperature, or because the model thinks."""
     return request.temperature > 0 or (thinks and request.thinking)
-
-
-def _named(card: Any) -> dict[str, float]:
-    """Return the settings that the card names."""
-    found = {key: getattr(card, key, None) for key in ("temperature", "top_p", "top_k", "min_p")}
-    return {key: value for key, value in found.items() if value is not None}
 
 
 _VERSION = 4
@@ -101,15 +96,32 @@ def _run(lm: CausalLM, batch: Sequence[GuidedPrompt]) -> list[ChatReply]:
     from transformers import GenerationConfig
 
     start = time.perf_counter()
-    ids, mask = _left_padded([prompt.ids for prompt in batch], lm.tokenizer.pad_token_id)
+    rows, pad = [prompt.ids for prompt in batch], lm.tokenizer.pad_token_id
+    longest = max(map(len, rows))  # the prompts end together, where writing begins
+    ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
     guides = [prompt.guide for prompt in batch]
     request, model = batch[0].request, lm.model
     config = GenerationConfig(
         max_new_tokens=max(guide.most_tokens for guide in guides),
         eos_token_id=list(_end_tokens(lm)),
-        pad_token_id=lm.tokenizer.pad_token_id,
+        pad_token_id=pad,
         **sampling_of(model.config, model.generation_config, request, can_think(lm.tokenizer)),
     )
+
+    def restricted(_: Any, scores: Any) -> Any:
+        """Take from scores of shape (n_rows, vocabulary) what a row's reply may not go on with."""
+        scores = scores.clone()
+        for guide, row in zip(guides, scores, strict=True):
+            guide.restrict(row)
+        return scores
+
+    def is_over(input_ids: Any, _: Any, **__: Any) -> Any:
+        """Tell each guide the token that was written, and which rows' replies are over."""
+        for guide, token in zip(guides, input_ids[:, -1].tolist(), strict=True):
+            guide.take(token)
+        return torch.tensor([guide.over for guide in guides], device=input_ids.device)
+
     device = model.device
     devices = [device] if device.type == "cuda" else []
     with lm.lock, torch.inference_mode(), torch.random.fork_rng(devices):
@@ -119,8 +131,8 @@ def _run(lm: CausalLM, batch: Sequence[GuidedPrompt]) -> list[ChatReply]:
                 input_ids=ids.to(device),
                 attention_mask=mask.to(device),
                 generation_config=config,
-                logits_processor=[Restrict(guides)],
-                stopping_criteria=[Follow(guides)],
+                logits_processor=[restricted],
+                stopping_criteria=[is_over],
             )
         )
     seconds = (time.perf_counter() - start) / len(batch)
@@ -133,16 +145,6 @@ def _end_tokens(lm: CausalLM) -> tuple[int, ...]:
     ends = lm.model.generation_config.eos_token_id
     ends = ends if isinstance(ends, list) else [ends]
     return tuple(sorted({end for end in [*ends, lm.tokenizer.eos_token_id] if end is not None}))
-
-
-def _left_padded(rows: Sequence[list[int]], pad: int) -> tuple[Any, Any]:
-    """Return ids and mask of shape (n_rows, longest): the prompts end together, where writing begins."""
-    import torch
-
-    longest = max(map(len, rows))
-    ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows])
-    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
-    return ids, mask
 
 
 def _reply(tokenizer: Any, prompt: GuidedPrompt, seconds: float) -> ChatReply:

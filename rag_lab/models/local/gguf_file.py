@@ -166,25 +166,21 @@ def gguf_tokenizer(path: Path) -> Tokenizer | None:
     if found.get("tokenizer.ggml.model") != _BYTE_LEVEL_BPE or family not in FAMILIES:
         return None
     try:
-        return _built(found, family)
+        from tokenizers import AddedToken, Tokenizer, models
+
+        tokens, kinds = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.token_type"]
+        bpe = models.BPE(
+            vocab={token: number for number, token in enumerate(tokens)},
+            merges=[tuple(merge.split(" ", 1)) for merge in found["tokenizer.ggml.merges"]],
+            ignore_merges=family == "llama-bpe",
+        )
+        tokenizer = Tokenizer(bpe)
+        tokenizer.pre_tokenizer = _words(family)
+        marks = [token for token, kind in zip(tokens, kinds, strict=True) if kind in _MARKS]
+        tokenizer.add_special_tokens([AddedToken(mark, normalized=False, special=True) for mark in marks])
+        return tokenizer
     except Exception:  # of what a file may hold, and the library of tokenizers raises nothing more special
         return None
-
-
-def _built(found: Mapping[str, Any], family: str) -> Tokenizer:
-    from tokenizers import AddedToken, Tokenizer, models
-
-    tokens, kinds = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.token_type"]
-    bpe = models.BPE(
-        vocab={token: number for number, token in enumerate(tokens)},
-        merges=[tuple(merge.split(" ", 1)) for merge in found["tokenizer.ggml.merges"]],
-        ignore_merges=family == "llama-bpe",
-    )
-    tokenizer = Tokenizer(bpe)
-    tokenizer.pre_tokenizer = _words(family)
-    marks = [token for token, kind in zip(tokens, kinds, strict=True) if kind in _MARKS]
-    tokenizer.add_special_tokens([AddedToken(mark, normalized=False, special=True) for mark in marks])
-    return tokenizer
 
 
 def _words(family: str) -> Any:

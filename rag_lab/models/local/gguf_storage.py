@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -66,13 +67,8 @@ def quantized(values: npt.NDArray[np.float32], kind: StoredType) -> npt.NDArray[
     """
     from gguf import GGMLQuantizationType, quants
 
-    try:
+    with suppress(NotImplementedError, ValueError):  # a type that gguf only reads, or does not know
         return np.asarray(quants.quantize(values, GGMLQuantizationType(kind.number)))
-    except (NotImplementedError, ValueError):  # a type that gguf only reads, or does not know
-        return _by_llamacpp(values, kind)
-
-
-def _by_llamacpp(values: npt.NDArray[np.float32], kind: StoredType) -> npt.NDArray[np.uint8]:
     row = values.shape[-1]
     n_rows = values.size // row
     source = np.ascontiguousarray(values, np.float32)
@@ -127,15 +123,31 @@ def stored_bytes(tensor: Any, kind: str) -> int:
 
 
 def _convert(source: Path, target: Path, kind: str) -> None:
-    from gguf import GGUFReader, GGUFWriter
+    from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, quants
 
     _LOG.info("Storing %s as %s, once", source.name, kind.upper())
     try:
         reader = GGUFReader(source)
         writer = GGUFWriter(target, reader.fields["general.architecture"].contents())
-        _copy_fields(reader, writer, TYPES[kind].file_type)
+        file_type = TYPES[kind].file_type
+        for key, stored in reader.fields.items():
+            if key.startswith("GGUF.") or key in ("general.architecture", "general.file_type"):
+                continue
+            inner = stored.types[-1] if stored.types[0] == GGUFValueType.ARRAY else None
+            writer.add_key_value(key, stored.contents(), stored.types[0], sub_type=inner)
+        if file_type is not None:
+            writer.add_file_type(file_type)
         for tensor in reader.tensors:
-            _copy_tensor(tensor, writer, kind)
+            if tensor.tensor_type == GGMLQuantizationType.F32 and len(tensor.shape) == 1:  # norms and biases
+                writer.add_tensor(tensor.name, tensor.data)
+                continue
+            values = quants.dequantize(tensor.data, tensor.tensor_type)
+            if kind == "f16":
+                writer.add_tensor(tensor.name, values.astype("float16"))
+                continue
+            into = TYPES[_type_for(tensor.name, values.shape[-1], kind)]
+            rows = quantized(values, into).view("int8")
+            writer.add_tensor(tensor.name, rows, raw_shape=values.shape, raw_dtype=into.number)
     except (ValueError, KeyError, NotImplementedError) as error:
         raise ModelError(
             f"{source.name} is not a GGUF file that can be stored as {kind.upper()}: {error}; give its weights in one "
@@ -145,33 +157,6 @@ def _convert(source: Path, target: Path, kind: str) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def _copy_fields(reader: Any, writer: Any, file_type: int | None) -> None:
-    from gguf import GGUFValueType
-
-    for key, stored in reader.fields.items():
-        if key.startswith("GGUF.") or key in ("general.architecture", "general.file_type"):
-            continue
-        inner = stored.types[-1] if stored.types[0] == GGUFValueType.ARRAY else None
-        writer.add_key_value(key, stored.contents(), stored.types[0], sub_type=inner)
-    if file_type is not None:
-        writer.add_file_type(file_type)
-
-
-def _copy_tensor(tensor: Any, writer: Any, kind: str) -> None:
-    from gguf import GGMLQuantizationType, quants
-
-    if tensor.tensor_type == GGMLQuantizationType.F32 and len(tensor.shape) == 1:  # norms and biases
-        writer.add_tensor(tensor.name, tensor.data)
-        return
-    values = quants.dequantize(tensor.data, tensor.tensor_type)
-    if kind == "f16":
-        writer.add_tensor(tensor.name, values.astype("float16"))
-        return
-    stored_type = TYPES[_type_for(tensor.name, values.shape[-1], kind)]
-    stored = quantized(values, stored_type)
-    writer.add_tensor(tensor.name, stored.view("int8"), raw_shape=values.shape, raw_dtype=stored_type.number)
 
 
 def _type_for(tensor: str, row: int, kind: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -131,7 +130,12 @@ class ReplyGuide:
         elif thought is not None and thought.is_open:
             scores[list(self._ends)] = _NEVER
         elif self._matcher is not None:
-            self._restrict_reply(self._matcher, scores)
+            import torch
+
+            allowed = self._matcher.allowed(scores.shape[0])
+            if self._opening is not None:
+                allowed[self._opening] = True
+            scores.masked_fill_(~torch.from_numpy(allowed).to(scores.device), _NEVER)
 
     def take(self, token: int) -> None:
         """Go on by the token that was written."""
@@ -141,23 +145,8 @@ class ReplyGuide:
         if thought is not None and (thought.is_open or token == self._opening):
             thought.take(token)
             self.thought_ids.append(token)
-        else:
-            self.reply_ids.append(token)
-            self._reply(token)
-
-    @property
-    def _opening(self) -> int | None:
-        return None if self._thought is None or self.reply_ids else self._thought.opening
-
-    def _restrict_reply(self, matcher: SchemaMatcher, scores: Any) -> None:
-        import torch
-
-        allowed = matcher.allowed(scores.shape[0])
-        if self._opening is not None:
-            allowed[self._opening] = True
-        scores.masked_fill_(~torch.from_numpy(allowed).to(scores.device), _NEVER)
-
-    def _reply(self, token: int) -> None:
+            return
+        self.reply_ids.append(token)
         if token in self._ends:
             self.over = True
             return
@@ -167,34 +156,9 @@ class ReplyGuide:
         if not self.over and len(self.reply_ids) >= self._max_tokens:
             self.over = self.truncated = True
 
-
-class Restrict:
-    """A logits processor: scores of shape (n_rows, vocabulary) lose what a row's reply may not go on with."""
-
-    def __init__(self, guides: Sequence[ReplyGuide]) -> None:
-        self._guides = guides
-
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the scores of what may come next."""
-        scores = scores.clone()
-        for guide, row in zip(self._guides, scores, strict=True):
-            guide.restrict(row)
-        return scores
-
-
-class Follow:
-    """A stopping criterion: tells each guide the token that was written, and stops the rows whose replies are over."""
-
-    def __init__(self, guides: Sequence[ReplyGuide]) -> None:
-        self._guides = guides
-
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """Return for each row whether it is over."""
-        import torch
-
-        for guide, token in zip(self._guides, input_ids[:, -1].tolist(), strict=True):
-            guide.take(token)
-        return torch.tensor([guide.over for guide in self._guides], device=input_ids.device)
+    @property
+    def _opening(self) -> int | None:
+        return None if self._thought is None or self.reply_ids else self._thought.opening
 
 
 class PromptError(Exception):
@@ -219,7 +183,15 @@ def guided_prompt(tokenizer: Any, ends: tuple[int, ...], request: ChatRequest, c
         PromptError: if there is no room for a reply, or the template refuses the messages.
         SchemaError: if its schema cannot be followed.
     """
-    ids = _prompt_ids(tokenizer, request)
+    from jinja2 import TemplateError
+
+    messages = [{"role": message.role, "content": message.content} for message in request.messages]
+    switch = {"enable_thinking": request.thinking} if has_switch(tokenizer) else {}
+    try:
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **switch)
+    except TemplateError as error:  # a faulty template, or one that takes no system message
+        raise PromptError(f"The model's chat template refuses the messages: {one_line(str(error))}") from error
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template wrote the special tokens
     marks = thinking_marks(tokenizer)
     opened = marks is not None and marks.opened_in(ids)
     room = context_tokens - len(ids)
@@ -231,8 +203,14 @@ def guided_prompt(tokenizer: Any, ends: tuple[int, ...], request: ChatRequest, c
         )
     blind = request.thinking and marks is None and has_switch(tokenizer)  # where its thought ends cannot be known
     max_tokens = min(request.most_tokens_out if blind else request.max_tokens, for_reply)
-    thought = None if marks is None else _thought(marks, opened, room - max_tokens, request)
-    matcher = None if blind else _matcher(tokenizer, ends, request, marks)
+    thought, matcher = None, None
+    if marks is not None:
+        tokens = min(request.thinking_tokens, room - max_tokens)
+        if opened or tokens > len(marks.closing):  # a prompt may have opened a thought that nobody asked for
+            thought = Thought(marks, tokens, opened, request.json_schema is not None)
+    if not blind and request.json_schema is not None:
+        barred = () if marks is None else (marks.open, marks.close)
+        matcher = SchemaMatcher(request.json_schema, tokenizer, ends, barred)
     return GuidedPrompt(request, ids, ReplyGuide(max_tokens, ends, matcher, thought))
 
 
@@ -244,31 +222,3 @@ def has_switch(tokenizer: Any) -> bool:
 def can_think(tokenizer: Any) -> bool:
     """Return whether the template has a switch for thinking, or the tokenizer the marks of thought."""
     return has_switch(tokenizer) or thinking_marks(tokenizer) is not None
-
-
-def _prompt_ids(tokenizer: Any, request: ChatRequest) -> list[int]:
-    from jinja2 import TemplateError
-
-    messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    switch = {"enable_thinking": request.thinking} if has_switch(tokenizer) else {}
-    try:
-        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **switch)
-    except TemplateError as error:  # a faulty template, or one that takes no system message
-        raise PromptError(f"The model's chat template refuses the messages: {one_line(str(error))}") from error
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template wrote the special tokens
-    return ids
-
-
-def _thought(marks: ThinkingMarks, opened: bool, room: int, request: ChatRequest) -> Thought | None:
-    """Return the thought that a reply may begin with: a prompt may have opened one that nobody asked for."""
-    tokens = min(request.thinking_tokens, room)
-    wanted = tokens > len(marks.closing)
-    return Thought(marks, tokens, opened, request.json_schema is not None) if opened or wanted else None
-
-
-def _matcher(
-    tokenizer: Any, ends: tuple[int, ...], request: ChatRequest, marks: ThinkingMarks | None
-) -> SchemaMatcher | None:
-    if request.json_schema is None:
-        return None
-    return SchemaMatcher(request.json_schema, tokenizer, ends, () if marks is None else (marks.open, marks.close))

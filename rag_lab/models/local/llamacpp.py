@@ -16,7 +16,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.local.gguf_file import GgufCard, gguf_card, gguf_metadata, gguf_problem, gguf_tokenizer
 from rag_lab.models.local.gguf_storage import GIVEN, stored_as
 from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError, ServerSettings
-from rag_lab.models.local.local_model import MachineMeter
+from rag_lab.models.local.local_model import LocalModel, MachineMeter
 from rag_lab.models.protocols import ChatReply, ChatRequest, split_thinking
 from rag_lab.models.requirements import library, missing_package
 from rag_lab.models.weights import Source, find
@@ -31,7 +31,7 @@ _MOST_SERVERS = 4
 _PREFIXES = 2  # as many stages with examples of their own take turns, where memory is no matter
 
 
-class LlamaCppChat:
+class LlamaCppChat(LocalModel):
     """A GGUF model: the packaged `smollm2`, or the path of a .gguf file. Calls from several threads take turns.
 
     A reply depends on its request alone, not on the requests before or beside it: see `LlamaCppServer`. With
@@ -50,6 +50,7 @@ class LlamaCppChat:
 
     constrains_json = True
     concurrency = 1
+    runs_on = "cpu"
 
     def __init__(
         self,
@@ -80,13 +81,8 @@ class LlamaCppChat:
         asked = (self.context_tokens, self.max_tokens, self.threads, self.weights, self.kv, self.batch)
         return f"llama.cpp {self._source.location} {asked}"
 
-    @property
-    def runs_on(self) -> str:
-        """The processor."""
-        return "cpu"
-
     def load(self) -> None:
-        """Load the weights now; see `HoldsWeights`."""
+        """Load the weights now."""
         self._servers  # noqa: B018 - they are made when they are first read
 
     def stored_path(self) -> Path:
@@ -146,13 +142,9 @@ class LlamaCppChat:
 
     def _reply(self, request: ChatRequest, server: LlamaCppServer) -> ChatReply:
         start = time.perf_counter()
+        messages = [{"role": message.role, "content": message.content} for message in request.messages]
         try:
-            content, machine = self._meter.measured(
-                lambda: server.chat(
-                    [{"role": message.role, "content": message.content} for message in request.messages],
-                    self._settings(request),
-                )
-            )
+            content, machine = self._meter.measured(lambda: server.chat(messages, self._settings(request)))
         except ServerError as error:
             return ChatReply(error=str(error), seconds=time.perf_counter() - start)
         choice, usage = content["choices"][0], content["usage"]
@@ -178,17 +170,14 @@ class LlamaCppChat:
             **self._card.sampling(request),
         }
         if self._card.thinks:
-            budget = max(_LEAST_THOUGHT, min(request.thinking_tokens, self._room(request, most)))
+            read = sum(self._count(message.content) + _TOKENS_AROUND for message in request.messages)
+            room = self.context_tokens - read - most - _TOKENS_TO_CLOSE
+            budget = max(_LEAST_THOUGHT, min(request.thinking_tokens, room))
             settings |= {"thinking_budget_tokens": budget, "max_tokens": budget + _TOKENS_TO_CLOSE + most}
         if request.json_schema is not None:
             schema = {"name": "reply", "schema": dict(request.json_schema)}
             settings["response_format"] = {"type": "json_schema", "json_schema": schema}
         return settings
-
-    def _room(self, request: ChatRequest, reply_tokens: int) -> int:
-        """Return how many tokens the context holds beside the prompt and the reply."""
-        read = sum(self._count(message.content) + _TOKENS_AROUND for message in request.messages)
-        return self.context_tokens - read - reply_tokens - _TOKENS_TO_CLOSE
 
     @cached_property
     def _card(self) -> GgufCard:
@@ -219,27 +208,21 @@ class LlamaCppChat:
 
     @cached_property
     def _shape(self) -> _Shape:
-        return _shape(self.stored_path(), self.threads)
+        """How it is laid out: a small model answers on each core that its threads leave over, sharing its weights.
+
+        Threads are the option's, else what OMP_NUM_THREADS says, else all cores but one: they wait for each other after
+        every layer, and whoever waits for a core holds up the others. On two cores two threads took twice as long as
+        one, and two servers of one thread a little more than half as long as one server.
+        """
+        cores = usable_cores()
+        given = os.environ.get("OMP_NUM_THREADS", "")
+        threads = self.threads or (int(given) if given.isdigit() and int(given) else max(1, cores - 1))
+        if bytes_on_disk(self.stored_path()) > _SMALL_MB * 2**20:
+            return _Shape(1, threads, 1)
+        return _Shape(min(_MOST_SERVERS, max(1, cores // threads)), threads, _PREFIXES)
 
 
 class _Shape(NamedTuple):
-    """How a model is laid out on the cores."""
-
     servers: int
     threads: int  # of each
     prefixes: int  # that each keeps
-
-
-def _shape(weights: Path, threads: int | None) -> _Shape:
-    """Let a small model answer on each core that its threads leave over: they share the file's weights in memory.
-
-    Threads are those that were given, else what OMP_NUM_THREADS says, else all cores but one: they wait for each other
-    after every layer, and whoever waits for a core holds up the others. On two cores two threads took twice as long as
-    one, and two servers of one thread a little more than half as long as one server.
-    """
-    cores = usable_cores()
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    n_threads = threads or (int(given) if given.isdigit() and int(given) else max(1, cores - 1))
-    if bytes_on_disk(weights) > _SMALL_MB * 2**20:
-        return _Shape(1, n_threads, 1)
-    return _Shape(min(_MOST_SERVERS, max(1, cores // n_threads)), n_threads, _PREFIXES)

@@ -87,11 +87,18 @@ class LlamaCppServer:
     def _call(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             reply = self._server.handle_chat_completions(request)
-        except ValueError as error:  # a schema or a template that llama.cpp does not understand
-            raise ServerError(f"llama.cpp refused the request: {one_line(str(error))}") from error
+        except ValueError as refused:  # a schema or a template that llama.cpp does not understand
+            raise ServerError(f"llama.cpp refused the request: {one_line(str(refused))}") from refused
         content: dict[str, Any] = json.loads(reply) if isinstance(reply, str) else reply
         if "error" in content:
-            raise ServerError(_sentence(content["error"]))
+            error = content["error"]
+            if isinstance(error, dict) and error.get("type") == "exceed_context_size_error":
+                raise ServerError(
+                    f"The prompt has {error['n_prompt_tokens']} tokens and the context holds {error['n_ctx']}; shorten "
+                    "it or raise the model's option context."
+                )
+            message = error.get("message", error) if isinstance(error, dict) else error
+            raise ServerError(f"llama.cpp answered with an error: {one_line(str(message))}")
         return content
 
     def _count_tokens(self, text: str) -> int:
@@ -127,13 +134,3 @@ def _start(path: Path, settings: ServerSettings, key: str) -> Any:
         raise ModelError(
             f"llama.cpp cannot load {path.name} ({one_line(str(error))}); give a whole GGUF file that fits in memory."
         ) from error
-
-
-def _sentence(error: Any) -> str:
-    if isinstance(error, dict) and error.get("type") == "exceed_context_size_error":
-        return (
-            f"The prompt has {error['n_prompt_tokens']} tokens and the context holds {error['n_ctx']}; shorten it or "
-            "raise the model's option context."
-        )
-    message = error.get("message", error) if isinstance(error, dict) else error
-    return f"llama.cpp answered with an error: {one_line(str(message))}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from rag_lab._kit.home import home_at_work
 from rag_lab._kit.machine import begin_peak, energy_counter, memory_mb
@@ -17,18 +18,21 @@ from rag_lab.errors import ModelError
 from rag_lab.records import MachineUse
 
 
-@runtime_checkable
-class HoldsWeights(Protocol):
-    """A model whose weights are loaded into the process that asks it."""
+class LocalModel(ABC):
+    """A model whose weights are loaded into the process that asks it, when they are first needed."""
+
+    name: str
+    runs_on = ""  # the device that was asked for: `cpu`, `cuda`, ..., or '' for a GPU where there is one
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
     @property
+    @abstractmethod
     def weights_held(self) -> str:
         """Which weights are loaded, and how: models that say the same share them."""
 
-    @property
-    def runs_on(self) -> str:
-        """The device that was asked for: `cpu`, `cuda`, ..., or '' for a GPU where there is one."""
-
+    @abstractmethod
     def load(self) -> None:
         """Load the weights now rather than at the first call."""
 
@@ -48,7 +52,10 @@ def keep_converted(name: str, make: Callable[[Path], None]) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_name(f"{name}.lock")):
             if not target.exists():
-                _remove(partial)
+                if partial.is_dir():
+                    shutil.rmtree(partial)
+                else:
+                    partial.unlink(missing_ok=True)
                 make(partial)
                 partial.replace(target)
     except OSError as error:
@@ -57,13 +64,6 @@ def keep_converted(name: str, make: Callable[[Path], None]) -> Path:
             "RAG_LAB_HOME to another folder."
         ) from error
     return target
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -102,30 +102,23 @@ class MachineMeter:
 
     def measured(self, call: Callable[[], Result]) -> tuple[Result, MachineUse]:
         """Return what `call` returns, and what the model has taken with it."""
-        before, joules_since = _held(), energy_counter()
-        _begin_peak()
+        before, joules_since, cuda = _held(), energy_counter(), _cuda()
+        begin_peak()
+        if cuda:
+            cuda.reset_peak_memory_stats()
         result = call()
-        joules, peak = joules_since(), _peak()
+        joules, peak = joules_since(), memory_mb("VmHWM")
         if self.loaded_mb is None or before is None or peak is None:
             return result, MachineUse(self.load_s, None, joules)
+        if cuda := _cuda():
+            peak += cuda.max_memory_allocated() / 2**20
         self.called_mb = max(self.called_mb, peak - before)
         return result, MachineUse(self.load_s, self.loaded_mb + self.called_mb, joules)
 
 
 def _held() -> float | None:
-    held = memory_mb("VmRSS")
-    return None if held is None else held + (_cuda().memory_allocated() / 2**20 if _cuda() else 0.0)
-
-
-def _begin_peak() -> None:
-    begin_peak()
-    if _cuda():
-        _cuda().reset_peak_memory_stats()
-
-
-def _peak() -> float | None:
-    peak = memory_mb("VmHWM")
-    return None if peak is None else peak + (_cuda().max_memory_allocated() / 2**20 if _cuda() else 0.0)
+    held, cuda = memory_mb("VmRSS"), _cuda()
+    return None if held is None else held + (cuda.memory_allocated() / 2**20 if cuda else 0.0)
 
 
 def _cuda() -> Any:

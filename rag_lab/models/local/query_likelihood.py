@@ -12,9 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_lab.models.local.causal import CausalSettings, OnCausalLM
+from rag_lab.models.local.causal import CausalSettings, Count, OnCausalLM, token_counter
 from rag_lab.models.local.gguf_file import gguf_tokenizer
-from rag_lab.models.local.token_counter import Count, token_counter
 from rag_lab.models.weights import find
 
 _BEFORE = "Passage: "
@@ -71,9 +70,12 @@ class QueryLikelihoodScorer(OnCausalLM):
 
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return how many tokens each pair's passage has; the tokenizer counts alone, that of a GGUF file at once."""
-        location = find(self.settings.name).location
-        quick = gguf_tokenizer(Path(location)) if location.endswith(".gguf") else None
-        count = self._count if quick is None else lambda text: len(quick.encode(text, add_special_tokens=False).ids)
+        source = find(self.name)
+        quick = gguf_tokenizer(Path(source.location)) if source.location.endswith(".gguf") else None
+        if quick is not None:
+            count: Count = lambda text: len(quick.encode(text, add_special_tokens=False).ids)  # noqa: E731
+        else:
+            count = self._count
         lengths = {text: count(text) for text in {passage for _, passage in pairs}}
         return [lengths[passage] for _, passage in pairs]
 

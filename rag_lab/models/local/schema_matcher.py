@@ -35,7 +35,10 @@ def token_bytes(tokenizer: Any) -> list[bytes] | None:
         return None
     steps = _step_names(json.loads(backend.to_str()).get("decoder") or {})
     if "ByteLevel" in steps:
-        alphabet = _byte_alphabet()
+        # GPT-2's alphabet: printable bytes are themselves, others from 256 on (Radford et al. 2019, `encoder.py`)
+        printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        others = [byte for byte in range(256) if byte not in printable]
+        alphabet = {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
         written = {number: _byte_level(token, alphabet) for token, number in tokenizer.get_vocab().items()}
     elif steps & _SENTENCEPIECE:
         written = {number: _sentencepiece(token) for token, number in tokenizer.get_vocab().items()}
@@ -46,16 +49,6 @@ def token_bytes(tokenizer: Any) -> list[bytes] | None:
 
 def _step_names(step: dict[str, Any]) -> set[str]:
     return {step.get("type", "")}.union(*(_step_names(inner) for inner in step.get("decoders", ())))
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """Return the byte that each letter of GPT-2's alphabet stands for: printable ones themselves, others from 256 on.
-
-    Source: Radford et al. 2019, `encoder.py`.
-    """
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
 def _byte_level(token: str, alphabet: dict[str, int]) -> bytes:

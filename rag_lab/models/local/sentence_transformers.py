@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.local_model import without_progress_bars
+from rag_lab.models.local.local_model import LocalModel, without_progress_bars
 from rag_lab.models.protocols import Vectors, unit_vectors
 from rag_lab.models.requirements import library, require_package
 from rag_lab.models.truncation import TextKind
@@ -39,19 +39,19 @@ class ReadLength:
     def of_texts(self, texts: Sequence[str], kind: str) -> list[int]:
         """Return how many tokens each text has; those beyond `limit` are never read."""
         before = self.prompts.get(kind, "")
-        return list(self._counts([self._as_read(before + text) for text in texts]))
+        return self._counts([before + text for text in texts], str.lower)
 
     def of_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return how many tokens each pair has together; those beyond `limit` are never read."""
-        return list(self._counts([(self._as_read(one), self._as_read(other)) for one, other in pairs]))
+        return self._counts(pairs, lambda pair: (pair[0].lower(), pair[1].lower()))
 
-    def _as_read(self, text: str) -> str:
-        return text.lower() if self.lower_case else text
-
-    def _counts(self, inputs: Sequence[Any]) -> Iterator[int]:
+    def _counts(self, inputs: Sequence[Any], lowered: Callable[[Any], Any]) -> list[int]:
+        lengths: list[int] = []
         for start in range(0, len(inputs), _AT_ONCE):
-            found = self.tokenizer.encode_batch_fast(list(inputs[start : start + _AT_ONCE]))
-            yield from (len(one.ids) for one in found)
+            batch = list(inputs[start : start + _AT_ONCE])
+            read = [lowered(each) for each in batch] if self.lower_case else batch
+            lengths += [len(one.ids) for one in self.tokenizer.encode_batch_fast(read)]
+        return lengths
 
 
 def read_length(source: Source, most: int | None = None) -> ReadLength | None:
@@ -59,38 +59,31 @@ def read_length(source: Source, most: int | None = None) -> ReadLength | None:
 
     `most` is a limit in place of the model's.
     """
+    from tokenizers import Tokenizer
+
     folder = next((str(one.get("path", "")) for one in _json(source, "modules.json", [])), "")
-    saved = _json(source, f"{folder}/sentence_bert_config.json".lstrip("/"), {})
-    limit = most or saved.get("max_seq_length") or _positions(source, folder)
-    tokenizer = _tokenizer(source, folder)
-    if not isinstance(limit, int) or tokenizer is None:
+
+    def settings(name: str) -> Any:
+        return _json(source, f"{folder}/{name}".lstrip("/"), {})
+
+    saved = settings("sentence_bert_config.json")
+    # what the tokenizer and the configuration of the model allow, the smaller of both
+    named = settings("tokenizer_config.json").get("model_max_length")
+    has = settings("config.json").get("max_position_embeddings")
+    allowed = [int(value) for value in (named, has) if isinstance(value, int | float) and value > 0]
+    limit = most or saved.get("max_seq_length") or min(allowed, default=None)
+    path = _file(source, f"{folder}/tokenizer.json".lstrip("/"))
+    if not isinstance(limit, int) or path is None:
         return None
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception:  # of what a file may hold, and the library of tokenizers raises nothing more special
+        return None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
     known = _json(source, "config_sentence_transformers.json", {}).get("prompts") or {}
     prompts = {kind: next((known[name] for name in names if name in known), "") for kind, names in _PROMPTS.items()}
     return ReadLength(limit, tokenizer, prompts, bool(saved.get("do_lower_case")))
-
-
-def _positions(source: Source, folder: str) -> int | None:
-    """Return what the tokenizer and the configuration of the model allow, the smaller of both."""
-    named = _json(source, f"{folder}/tokenizer_config.json".lstrip("/"), {}).get("model_max_length")
-    has = _json(source, f"{folder}/config.json".lstrip("/"), {}).get("max_position_embeddings")
-    given = [int(value) for value in (named, has) if isinstance(value, int | float) and value > 0]
-    return min(given, default=None)
-
-
-def _tokenizer(source: Source, folder: str) -> Any:
-    """Return the tokenizer alone, which cuts and pads nothing; None where it is not here."""
-    from tokenizers import Tokenizer
-
-    path = _file(source, f"{folder}/tokenizer.json".lstrip("/"))
-    try:
-        tokenizer = Tokenizer.from_file(str(path)) if path else None
-    except Exception:  # of what a file may hold, and the library of tokenizers raises nothing more special
-        return None
-    if tokenizer is not None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-    return tokenizer
 
 
 def _json(source: Source, name: str, missing: Any) -> Any:
@@ -113,33 +106,26 @@ def _file(source: Source, name: str) -> Path | None:
     return Path(cached) if isinstance(cached, str) else None
 
 
-class SentenceTransformersModel:
+class SentenceTransformersModel(LocalModel):
     """What its embedders and its cross-encoders have in common; they load as the library's class `loads`."""
 
     loads: ClassVar[str]
 
-    def __init__(self, name: str, device: str, batch_size: int) -> None:
+    def __init__(self, name: str, device: str, batch_size: int, max_tokens: int | None = None) -> None:
         self.name = name
-        self.device = device
+        self.runs_on = device
         self.batch_size = batch_size
+        self.max_tokens = max_tokens  # a limit that somebody set in place of the model's own
         self._lock = threading.Lock()
         self._reads: ReadLength | None = None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
 
     @property
     def weights_held(self) -> str:
         """The weights, what they load as, and all that they are loaded with."""
-        return f"{self.loads} {self.name} {self.device} {self.batch_size} {self._limit_set}"
-
-    @property
-    def runs_on(self) -> str:
-        """The device that was asked for."""
-        return self.device
+        return f"{self.loads} {self.name} {self.runs_on} {self.batch_size} {self.max_tokens}"
 
     def load(self) -> None:
-        """Load the weights now; see `HoldsWeights`."""
+        """Load the weights now."""
         self._model  # noqa: B018 - it is loaded when it is first read
 
     def identity(self) -> Mapping[str, Any]:
@@ -162,25 +148,20 @@ class SentenceTransformersModel:
         """Return what its files say; asked again until they are here."""
         if self._reads is None:
             with suppress(ModelError):  # which is told where the model is used
-                self._reads = read_length(find(self.name), self._limit_set)
+                self._reads = read_length(find(self.name), self.max_tokens)
         return self._reads
-
-    @property
-    def _limit_set(self) -> int | None:
-        """A limit that somebody set in place of the model's own."""
-        return None
 
     @cached_property
     def _model(self) -> Any:
         return self._load()
 
     def _load(self, **options: Any) -> Any:
-        loaded = require_package("sentence_transformers", "sentence-transformers")
+        library_class = getattr(require_package("sentence_transformers", "sentence-transformers"), self.loads)
         source = find(self.name)
         pin = source.pin()
         try:
             with without_progress_bars():
-                return getattr(loaded, self.loads)(source.location, device=self.device or None, **pin, **options)
+                return library_class(source.location, device=self.runs_on or None, **pin, **options)
         except Exception as error:
             raise loading_error(source, error) from error
 
@@ -225,8 +206,7 @@ class CrossEncoderScorer(SentenceTransformersModel):
     loads = "CrossEncoder"
 
     def __init__(self, name: str, *, device: str = "", batch_size: int = 16, max_tokens: int | None = None) -> None:
-        super().__init__(name, device, batch_size)
-        self.max_tokens = max_tokens
+        super().__init__(name, device, batch_size, max_tokens)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, input limit and library version."""
@@ -252,10 +232,6 @@ class CrossEncoderScorer(SentenceTransformersModel):
         """Return how many tokens each pair has together; beyond `most_tokens` its longer text is cut at the end."""
         reads = self._read_length()
         return [0] * len(pairs) if reads is None else reads.of_pairs(pairs)
-
-    @property
-    def _limit_set(self) -> int | None:
-        return self.max_tokens
 
     @cached_property
     def _model(self) -> Any:

@@ -11,9 +11,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.causal import CausalLM, CausalSettings, OnCausalLM
+from rag_lab.models.local.causal import CausalLM, CausalSettings, OnCausalLM, token_counter
 from rag_lab.models.local.generation import decoding_identity, generate_replies
-from rag_lab.models.local.token_counter import token_counter
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.models.requirements import cuda_problem, missing_package, require_package
 from rag_lab.models.weights import find, loading_error
@@ -61,7 +60,7 @@ class TransformersChat(OnCausalLM):
 
     @cached_property
     def _lm(self) -> CausalLM:
-        lm = self._load()
+        lm = self._loaded()
         if not lm.tokenizer.chat_template:
             name = find(self.settings.name).name
             raise ModelError(
@@ -70,7 +69,7 @@ class TransformersChat(OnCausalLM):
             )
         return lm
 
-    def _load(self) -> CausalLM:
+    def _loaded(self) -> CausalLM:
         return self.settings.load()
 
 
@@ -82,7 +81,6 @@ class UnslothChat(TransformersChat):
 
     def __init__(self, name: str, *, context: int = 8192, batch_size: int = 8) -> None:
         super().__init__(name, four_bit=True, batch_size=batch_size)
-        self.name = name
         self.context_tokens = context
 
     @property
@@ -103,7 +101,7 @@ class UnslothChat(TransformersChat):
             **decoding_identity(),
         }
 
-    def _load(self) -> CausalLM:
+    def _loaded(self) -> CausalLM:
         problem = missing_package("unsloth", _PACKAGE) or cuda_problem("unsloth")
         if problem:  # before the import: unsloth patches torch and transformers as it loads
             raise ModelError(problem)

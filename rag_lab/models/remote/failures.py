@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -44,8 +43,13 @@ def classify(error: Exception) -> Failure:
     Only what the server says of this very request lasts. Whatever else goes wrong, an unknown exception of a library
     included, may be the work of a gateway, a proxy or a day: it is transient, so that nobody remembers it.
     """
-    chain = list(_chain(error))
-    status = next((found for link in chain if (found := _status(link)) is not None), None)
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    codes = (getattr(each, name, None) for each in chain for name in ("status_code", "code"))
+    status = next((code for code in codes if isinstance(code, int) and 100 <= code <= 599), None)
     text = one_line(_message(chain) or str(error))
     if status in (401, 403) or (status == 400 and any(word in str(error) for word in _REJECTED_KEY)):
         return Failure(f"the key was rejected ({status}): {text}", transient=False, fatal=True)
@@ -54,31 +58,18 @@ def classify(error: Exception) -> Failure:
     if status is not None and status >= 300:
         transient = status not in _ABOUT_THE_REQUEST
         late = status in _TIME_OUTS
-        return Failure(
-            f"the server answered with status {status}: {text}", transient, False, _wait(chain), late, status == 429
-        )
-    late = any("timeout" in word for word in _names(chain))
-    return Failure(_sentence(error, chain, text), transient=True, time_out=late)
-
-
-def _sentence(error: Exception, chain: list[BaseException], text: str) -> str:
-    bad = next((link for link in chain if isinstance(link, BadReply)), None)
-    if bad is not None:
-        return str(bad)
-    if any(isinstance(link, json.JSONDecodeError) for link in chain):
-        return "the server's reply is not JSON"
-    if any(word in name for name in _names(chain) for word in _CONNECTION_WORDS):
-        return f"the server did not answer ({type(error).__name__}): {text}"
-    return f"the call failed ({type(error).__name__}): {text}"
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        yield link
-        link = link.__cause__ or link.__context__
+        sentence = f"the server answered with status {status}: {text}"
+        return Failure(sentence, transient, False, _wait_s(chain), late, status == 429)
+    names = {base.__name__.lower() for each in chain for base in type(each).__mro__}
+    if (bad := next((each for each in chain if isinstance(each, BadReply)), None)) is not None:
+        sentence = str(bad)
+    elif any(isinstance(each, json.JSONDecodeError) for each in chain):
+        sentence = "the server's reply is not JSON"
+    elif any(word in name for name in names for word in _CONNECTION_WORDS):
+        sentence = f"the server did not answer ({type(error).__name__}): {text}"
+    else:
+        sentence = f"the call failed ({type(error).__name__}): {text}"
+    return Failure(sentence, transient=True, time_out=any("timeout" in name for name in names))
 
 
 def _message(chain: list[BaseException]) -> str:
@@ -92,31 +83,24 @@ def _message(chain: list[BaseException]) -> str:
     return ""
 
 
-def _status(error: BaseException) -> int | None:
-    for value in (getattr(error, "status_code", None), getattr(error, "code", None)):
-        if isinstance(value, int) and 100 <= value <= 599:
-            return value
-    return None
+def _wait_s(chain: list[BaseException]) -> float | None:
+    """Return how long a server asks to wait: `Retry-After`, when a spent quota is refilled, or Google's `RetryInfo`.
 
-
-def _names(chain: list[BaseException]) -> set[str]:
-    return {base.__name__.lower() for link in chain for base in type(link).__mro__}
-
-
-def _wait(chain: list[BaseException]) -> float | None:
+    Quotas stand in headers (`X-RateLimit-Reset-Requests: 1m2.5s`, say), `{"retryDelay": "7s"}` anywhere in the details.
+    """
     for link in chain:
         headers = getattr(getattr(link, "response", None), "headers", None) or {}
-        asked = (_seconds(headers.get("retry-after")), _reset(headers), _retry_delay(getattr(link, "details", None)))
-        if wait_s := [found for found in asked if found is not None]:
-            return wait_s[0]
+        spent = [kind for kind in _QUOTAS if str(headers.get(kind.format("remaining"), "")).strip() == "0"]
+        refilled = [_duration(headers.get(kind.format("reset"), "")) for kind in spent]
+        delay = re.search(r"[\"']retryDelay[\"']:\s*[\"'](\d+(?:\.\d+)?)s[\"']", str(getattr(link, "details", None)))
+        asked = (
+            _seconds(headers.get("retry-after")),
+            max((wait_s for wait_s in refilled if wait_s is not None), default=None),
+            float(delay[1]) if delay else None,
+        )
+        if waits := [found for found in asked if found is not None]:
+            return waits[0]
     return None
-
-
-def _reset(headers: Mapping[str, str]) -> float | None:
-    """Read when a spent quota is refilled, of those that headers tell: `X-RateLimit-Reset-Requests: 1m2.5s`, say."""
-    spent = [kind for kind in _QUOTAS if str(headers.get(kind.format("remaining"), "")).strip() == "0"]
-    waits = [_duration(headers.get(kind.format("reset"), "")) for kind in spent]
-    return max((wait_s for wait_s in waits if wait_s is not None), default=None)
 
 
 def _duration(text: str) -> float | None:
@@ -138,9 +122,3 @@ def _seconds(header: Any) -> float | None:
         return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError, AttributeError):
         return None
-
-
-def _retry_delay(details: Any) -> float | None:
-    """Read Google's `RetryInfo`, e.g. `{"retryDelay": "7s"}`, wherever it stands in the details."""
-    found = re.search(r"[\"']retryDelay[\"']:\s*[\"'](\d+(?:\.\d+)?)s[\"']", str(details))
-    return float(found[1]) if found else None

@@ -42,7 +42,15 @@ class HttpBounds:
         request.headers["Accept-Encoding"] = "identity"
 
     def _read(self, response: Any) -> None:
-        content = self._content(response)
+        """Read a reply whole. Where it is out of bounds, a status that tells of a failure says enough without it."""
+        try:
+            content = self._content(response)
+        except BadReply:
+            if response.is_success:
+                raise
+            content = b""
+        finally:
+            response.stream.close()
         if response.is_success:
             self.check(content)
         library = importlib.import_module(type(response).__module__.partition(".")[0])
@@ -51,27 +59,19 @@ class HttpBounds:
     def _content(self, response: Any) -> bytes:
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.headers.pop("Content-Encoding")
-            return self._refused(response, "the server compressed its reply, which it was asked not to")
+            raise BadReply("the server compressed its reply, which it was asked not to")
         too_long = f"the server's reply is longer than {self.max_bytes // MIB} MiB"
         if int(response.headers.get("Content-Length", 0)) > self.max_bytes:
-            return self._refused(response, too_long)
+            raise BadReply(too_long)
         chunks, n_bytes, end = [], 0, response.request.extensions[_BEGAN] + self.timeout_s
         for chunk in response.stream:
             n_bytes += len(chunk)
             if n_bytes > self.max_bytes:
-                return self._refused(response, too_long)
+                raise BadReply(too_long)
             if time.monotonic() > end:
                 raise TimeoutError(f"the reply was not whole within {self.timeout_s:g} seconds")
             chunks.append(chunk)
-        response.stream.close()
         return b"".join(chunks)
-
-    def _refused(self, response: Any, reason: str) -> bytes:
-        """Read no further. A status that tells of a failure says enough without its body."""
-        response.stream.close()
-        if response.is_success:
-            raise BadReply(reason)
-        return b""
 
 
 _MAX_REPLY_BYTES = 16 * MIB
@@ -84,7 +84,14 @@ class StatusError(Exception):
     def __init__(self, response: Any) -> None:
         self.status_code = response.status_code
         self.response = response
-        super().__init__(_error_text(response.content) or f"status {response.status_code}")
+        try:
+            found = json.loads(response.content)
+        except ValueError:
+            found = ""
+        while isinstance(found, dict):
+            found = next((found[word] for word in _WORDS if found.get(word)), "")
+        text = found if isinstance(found, str) else json.dumps(found)
+        super().__init__(text or f"status {response.status_code}")
 
 
 @dataclass(frozen=True)
@@ -121,12 +128,10 @@ class Endpoint:
         self._client(_anything)  # its library is imported before the time runs
         try:
             timed(lambda: self.get(path, _anything), self.timeout_s)
-        except StatusError as error:
-            is_fine = error.status_code < 500 and error.status_code not in (401, 403)
-            if is_fine and not (must_exist and error.status_code == 404):
-                return ""
-            return f"{self.address}: {classify(error).sentence.rstrip('.')}."
         except Exception as error:
+            status = error.status_code if isinstance(error, StatusError) else 500
+            if status < 500 and status not in ((401, 403, 404) if must_exist else (401, 403)):
+                return ""
             return f"{self.address}: {classify(error).sentence.rstrip('.')}."
         return ""
 
@@ -154,14 +159,3 @@ def bearer(key: str) -> dict[str, str]:
 
 def _anything(content: bytes) -> None:
     """Take any body: that something answers is all that was asked."""
-
-
-def _error_text(content: bytes) -> str:
-    """Return what a server says is wrong, of the JSON around it, or ''."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return ""
-    while isinstance(found, dict):
-        found = next((found[word] for word in _WORDS if found.get(word)), "")
-    return found if isinstance(found, str) else json.dumps(found)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from rag_lab.errors import ModelError
 from rag_lab.models.prices import cost_usd
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message, split_thinking, with_least_thinking
-from rag_lab.models.remote.reply_bounds import bounded, counted
-from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RemoteModel, in_parallel
+from rag_lab.models.remote.replies import bounded, counted
+from rag_lab.models.remote.requests import CallFailed, RemoteModel, in_parallel
 from rag_lab.models.truncation import estimated_tokens, request_tokens
 from rag_lab.redaction import hide_known, one_line
 
@@ -36,20 +36,9 @@ def is_another(asked: str, told: str) -> bool:
     """
     if not told or _ALIAS.search(asked):
         return False
-    one, other = sorted((_bare(asked), _bare(told)), key=len)
-    return _letters(one) not in _letters(other) or bool((_words(other) ^ _words(one)) & _SIZES)
-
-
-def _bare(name: str) -> str:
-    return name.casefold().rpartition("/")[2].removesuffix(".gguf")
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[\W_]", "", name)
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(re.split(r"[\W_]+", name))
+    names = [name.casefold().rpartition("/")[2].removesuffix(".gguf") for name in (asked, told)]
+    one, other = (re.split(r"[\W_]+", name) for name in sorted(names, key=len))
+    return "".join(one) not in "".join(other) or bool(({*other} ^ {*one}) & _SIZES)
 
 
 _CUT_OFF = {"length", "max_tokens", "model_length"}
@@ -62,31 +51,27 @@ def to_langchain_messages(messages: Sequence[Message]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
     kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-    return [kinds[message.role](content=_content(message)) for message in messages]
-
-
-def _content(message: Message) -> str | list[str | dict[Any, Any]]:
-    if not message.images:
-        return message.content
-    urls = [f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in message.images]
-    return [
-        {"type": "text", "text": message.content},
-        *({"type": "image_url", "image_url": {"url": url}} for url in urls),
-    ]
+    written: list[BaseMessage] = []
+    for message in messages:
+        urls = [f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in message.images]
+        images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        content: Any = [{"type": "text", "text": message.content}, *images] if images else message.content
+        written.append(kinds[message.role](content=content))
+    return written
 
 
 def from_langchain_message(message: AIMessage) -> ChatReply:
     """Return the text, thinking and token counts of LangChain's reply; `error` where there is neither text nor cut."""
-    usage = message.usage_metadata
-    reason = _finish_reason(message)
+    usage, metadata = message.usage_metadata, message.response_metadata
+    blocked = (metadata.get("prompt_feedback") or {}).get("block_reason")
+    ended = metadata.get("finish_reason") or metadata.get("done_reason") or blocked or ""
+    reason = str(ended).rpartition(".")[2].lower()
     text, inline = split_thinking(message.text)
     thinking = _thinking(message) or inline
     error, transient = "", False
     if not text and (tools := [*message.tool_calls, *message.invalid_tool_calls]):
-        error, transient = (
-            f"The model called a tool ({tools[0].get('name')}) that nobody offered it, and wrote no reply.",
-            True,
-        )
+        error = f"The model called a tool ({tools[0].get('name')}) that nobody offered it, and wrote no reply."
+        transient = True
     elif not text and (reason in _REFUSED or not (thinking or reason in _CUT_OFF)):
         error = f"The model returned no text (finish reason: {reason or 'none given'})."
         transient = not reason or reason in _ACCIDENTS  # a model that has ended says so
@@ -96,22 +81,15 @@ def from_langchain_message(message: AIMessage) -> ChatReply:
         tokens_in=usage["input_tokens"] if usage else 0,
         tokens_out=usage["output_tokens"] if usage else 0,
         thinking_tokens=usage.get("output_token_details", {}).get("reasoning", 0) if usage else 0,
-        truncated_tokens=int(message.response_metadata.get("unread_tokens", 0)),  # where a provider of ours knows
+        truncated_tokens=int(metadata.get("unread_tokens", 0)),  # where a provider of ours knows
         truncated=reason in _CUT_OFF,
         error=error,
         transient=transient,
     )
 
 
-def _finish_reason(message: AIMessage) -> str:
-    """Return why the reply ended, or why the prompt was blocked; '' where neither is told."""
-    metadata = message.response_metadata
-    blocked = (metadata.get("prompt_feedback") or {}).get("block_reason")
-    return str(metadata.get("finish_reason") or metadata.get("done_reason") or blocked or "").rpartition(".")[2].lower()
-
-
 def _thinking(message: AIMessage) -> str:
-    """Return reasoning given apart from the text: content blocks, or OpenAI-compatible servers' extra field."""
+    """Return reasoning that stands apart from the text: in content blocks, or in OpenAI-compatible servers' field."""
     extra = message.additional_kwargs.get("reasoning_content")
     if isinstance(extra, str) and extra:
         return extra.strip()
@@ -178,21 +156,14 @@ class LangChainChat(RemoteModel):
 
     def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
         """Return the model's reply to this request. Providers override it where options are not enough."""
-        return self._client.invoke(messages, **self.call_options(request))
+        message: AIMessage = self._client.invoke(messages, **self.call_options(request))
+        return message
 
-    def build(self) -> BaseChatModel:
-        """Return the LangChain model, on first use. Providers override it."""
+    @cached_property
+    def _client(self) -> Any:
         if self.model is None:
             raise TypeError("LangChainChat needs a model")
         return self.model
-
-    @cached_property
-    def _client(self) -> BaseChatModel:
-        return self.build()
-
-    @cached_property
-    def _breaker(self) -> CircuitBreaker:
-        return CircuitBreaker(self.identity())
 
     def reply_to(self, request: ChatRequest) -> ChatReply:
         """Return the reply to one request, by one call. Providers that need more calls for it override it."""
@@ -207,24 +178,18 @@ class LangChainChat(RemoteModel):
         reply = from_langchain_message(message)
         told = str(message.response_metadata.get("model_name") or "")
         if self.answers_as and is_another(self.answers_as, told):
-            reply = replace(reply, text="", thinking="", error=_another(self.answers_as, told), transient=True)
-        reply, guessed = counted(request, _without_secrets(reply))
+            another = (
+                f"The server answered as {told}, and {self.answers_as} was asked for; name the model as the server "
+                f"does, or where the two are the same, add the option answers_as={told}."
+            )
+            reply = replace(reply, text="", thinking="", error=another, transient=True)
+        # a gateway may repeat what it was sent: without the secrets that this process knows
+        text, thinking = hide_known(reply.text), hide_known(reply.thinking)
+        reply = replace(reply, text=text, thinking=thinking, error=one_line(reply.error, _REASON_CHARS))
+        reply, guessed = counted(request, reply)
         if guessed and not self._told_of_guess:
             self._told_of_guess = True
             _LOG.warning("%r: %s; tokens and costs are estimated", self, guessed)
         reply = bounded(request, reply)
         cost = cost_usd(self.provider, self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
         return replace(reply, seconds=time.perf_counter() - start, cost_usd=cost)
-
-
-def _another(asked: str, told: str) -> str:
-    return (
-        f"The server answered as {told}, and {asked} was asked for; name the model as the server does, or where the "
-        f"two are the same, add the option answers_as={told}."
-    )
-
-
-def _without_secrets(reply: ChatReply) -> ChatReply:
-    """Return what a server said without the secrets that this process knows: a gateway may repeat what it was sent."""
-    error = one_line(reply.error, _REASON_CHARS)
-    return replace(reply, text=hide_known(reply.text), thinking=hide_known(reply.thinking), error=error)

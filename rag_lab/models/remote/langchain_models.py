@@ -39,9 +39,7 @@ def adapted(kind: Kind, module: Module, what: str) -> Any:
     due = BaseChatModel if kind is CHAT_MODELS else Embeddings if kind is EMBEDDERS else BaseCrossEncoder
     if not isinstance(module.value, due):
         raise ConfigError(f"The {what} is a {type(module.value).__name__} where LangChain's {due.__name__} is due.")
-    if kind is CHAT_MODELS:
-        return LangChainCustomChat(module)
-    return _Embeddings(module.value) if kind is EMBEDDERS else _CrossEncoder(module.value)
+    return LangChainCustomChat(module) if kind is CHAT_MODELS else _Adapted(module.value)
 
 
 class LangChainCustomChat(LangChainChat):
@@ -78,11 +76,14 @@ class LangChainCustomChat(LangChainChat):
             for field, value in (wanted | request.sampling).items()
             if field in type(model).model_fields and field not in model.model_fields_set
         }
-        return timed(lambda: model.model_copy(update=fields).invoke(messages), _TIMEOUT_S)
+        message: AIMessage = timed(lambda: model.model_copy(update=fields).invoke(messages), _TIMEOUT_S)
+        return message
 
 
 @dataclass(frozen=True)
-class _Embeddings:
+class _Adapted:
+    """Embeddings or a cross-encoder of LangChain's, by our methods."""
+
     made: Any
     deterministic: ClassVar[bool] = False  # LangChain's objects do not say
 
@@ -95,15 +96,6 @@ class _Embeddings:
     def embed_queries(self, texts: Sequence[str]) -> Any:
         return [self.made.embed_query(text) for text in texts]
 
-
-@dataclass(frozen=True)
-class _CrossEncoder:
-    made: Any
-    deterministic: ClassVar[bool] = False
-
-    def identity(self) -> Mapping[str, Any]:
-        return described(self.made)
-
     def score(self, pairs: Sequence[tuple[str, str]]) -> Any:
         return self.made.score(list(pairs))
 
@@ -114,20 +106,16 @@ def described(made: Any) -> Mapping[str, Any]:
     Secrets and what is no plain value are left out; an object within it is described alike.
     """
     kind = type(made)
-    package = kind.__module__.partition(".")[0]
+    try:
+        version = metadata.version(kind.__module__.partition(".")[0].replace("_", "-"))
+    except metadata.PackageNotFoundError:
+        version = ""
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "code": source_digest(kind),
-        "version": _version(package),
+        "version": version,
         "made_with": _plain(made),
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package.replace("_", "-"))
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
@@ -139,17 +127,16 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(inner, depth) for inner in value]
     is_mapping = isinstance(value, Mapping)
-    fields = value if is_mapping else _fields(value) if depth < _DEEPEST else {}
+    fields: Mapping[Any, Any] = value if is_mapping else {}
+    if not is_mapping and depth < _DEEPEST:
+        if (names := getattr(type(value), "model_fields", None)) is not None:
+            fields = {name: getattr(value, name) for name in names}
+        else:
+            public = getattr(value, "__dict__", {}).items()
+            fields = {name: inner for name, inner in public if not name.startswith("_")}
     told = {
         str(name): _plain(inner, depth + 1)
         for name, inner in fields.items()
         if not names_secret(str(name)) and name not in _CHANGE_NOTHING
     }
     return told if is_mapping else {"class": type(value).__qualname__, **told}
-
-
-def _fields(value: Any) -> Mapping[str, Any]:
-    names = getattr(type(value), "model_fields", None)
-    if names is None:
-        return {name: inner for name, inner in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
-    return {name: getattr(value, name) for name in names}

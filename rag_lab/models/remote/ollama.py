@@ -11,18 +11,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.prices import user_prices
-from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.remote.http import CHAT_BYTES, HttpBounds
 from rag_lab.models.remote.langchain_chat import LangChainChat
-from rag_lab.models.remote.ollama_server import ModelDescription, NoAnswer, OllamaServer, as_duration, check_chat
+from rag_lab.models.remote.ollama_server import ModelDescription, NoAnswer, OllamaModel, check_chat
 from rag_lab.models.remote.requests import RemoteOptions
-from rag_lab.models.remote.thinking_options import least_tokens, level_of
+from rag_lab.models.remote.thinking_options import TOKENS_OF, level_of
 from rag_lab.models.requirements import require_package
 from rag_lab.models.truncation import estimated_tokens, request_tokens
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.messages.ai import UsageMetadata
 
@@ -32,7 +30,7 @@ _UNREAD = "unread_tokens"
 _BESIDE_HALF = 8  # tokens of a prompt's beginning that a server keeps beside half a window
 
 
-def counted_call(message: AIMessage, window: int, most_sent: int) -> AIMessage:
+def _counted(message: AIMessage, window: int, most_sent: int) -> AIMessage:
     """Return the reply of one call with its tokens of thought, and those of the prompt that were without effect.
 
     The server counts thought and reply together; they are shared out by their lengths in bytes.
@@ -44,36 +42,16 @@ def counted_call(message: AIMessage, window: int, most_sent: int) -> AIMessage:
     n_bytes = len(thinking.encode()), len(message.text.encode())
     share = n_bytes[0] / sum(n_bytes) if thinking else 0.0
     read, written = usage["input_tokens"], usage["output_tokens"]
-    unread = {_UNREAD: _truncated(read, written, window, most_sent)}
-    found = message.model_copy(update={"response_metadata": message.response_metadata | unread})
+    # of a prompt that is longer than its window a server reads half a window (ollama#17427), an older one a whole; and
+    # as it writes on beyond the window, it lets go of what it has read: so many tokens are missing at least
+    unread = max(0, read + written - window, int(most_sent > window <= read))
+    if most_sent > window and 0 <= read - window // 2 <= _BESIDE_HALF:
+        unread = window + 1 - read
+    found = message.model_copy(update={"response_metadata": message.response_metadata | {_UNREAD: unread}})
     return _with_usage(found, read, written, round(share * written))
 
 
-def _truncated(read: int, written: int, window: int, most_sent: int) -> int:
-    """Return how many tokens of a prompt were without effect; at least so many.
-
-    Of a prompt that is longer than its window a server reads half a window (ollama#17427), an older one a whole; and as
-    it writes on beyond the window, it lets go of what it has read.
-    """
-    if most_sent > window and 0 <= read - window // 2 <= _BESIDE_HALF:
-        return window + 1 - read
-    return max(0, read + written - window, int(most_sent > window <= read))
-
-
-def reply_tokens(message: AIMessage) -> int:
-    """Return the tokens of a counted reply without its thought."""
-    usage = message.usage_metadata
-    return usage["output_tokens"] - _thought(usage) if usage else 0
-
-
-def as_turn(message: AIMessage) -> AIMessage:
-    """Return the thought of a reply as the beginning of the assistant's turn; a template closes it there."""
-    from langchain_core.messages import AIMessage
-
-    return AIMessage("", additional_kwargs={_FIELD: _thinking(message)})
-
-
-def joined(first: AIMessage, reply: AIMessage) -> AIMessage:
+def _joined(first: AIMessage, reply: AIMessage) -> AIMessage:
     """Return the second of two counted calls with the thought of both and all that was written; the prompt is one."""
     thinking = "\n".join(filter(None, (_thinking(first), _thinking(reply))))
     unread = {_UNREAD: max(each.response_metadata.get(_UNREAD, 0) for each in (first, reply))}
@@ -90,7 +68,7 @@ def joined(first: AIMessage, reply: AIMessage) -> AIMessage:
     return _with_usage(found, before["input_tokens"], written, _thought(before) + _thought(after))
 
 
-def _thinking(message: AIMessage) -> str:
+def _thinking(message: BaseMessage) -> str:
     return str(message.additional_kwargs.get(_FIELD) or "")
 
 
@@ -108,7 +86,7 @@ def _with_usage(message: AIMessage, read: int, written: int, thought: int) -> AI
     return message.model_copy(update={"usage_metadata": usage})
 
 
-class OllamaChat(LangChainChat):
+class OllamaChat(OllamaModel, LangChainChat):
     """A model of an Ollama server, e.g. `qwen3:8b`. JSON schemas are enforced by the server.
 
     Its name is as `ollama list` has it. `context` is the window that the server makes for prompt and reply
@@ -116,40 +94,19 @@ class OllamaChat(LangChainChat):
     """
 
     constrains_json = True
-    provider = "ollama"
-
     defaults = RemoteOptions(context=8192, concurrency=1, timeout_s=300.0)
 
-    def __init__(self, name: str, **options: Any) -> None:
-        super().__init__(name, **options)
-        self.server = OllamaServer(self.options.base_url)
-        self.keep_alive = as_duration(self.options.keep_alive)
-
-    @property
-    def priced(self) -> bool:
-        """Whether the user's table has a price for it: nobody else asks money for one's own server."""
-        return self.name in user_prices()
-
     def identity(self) -> Mapping[str, Any]:
-        """Return provider, name, digest of the weights and the window; the same weights elsewhere are the same model.
-
-        Raises:
-            ModelError: if the server does not answer and never told the digest, or has no such model.
-        """
-        weights = self.server.digest(self.name)
-        return {**super().identity(), "weights": weights, "context_tokens": self.context_tokens}
+        """Return what every model of Ollama says of itself, and the window."""
+        return {**super().identity(), "context_tokens": self.context_tokens}
 
     @property
     def least_thinking_tokens(self) -> int:
         """Tokens of thinking that a model which cannot stop takes at the least."""
-        return least_tokens(self.name)
+        return TOKENS_OF[level_of(self.name, 0) or "none"]
 
-    def problem(self, within_s: float) -> str:
-        """Return why it cannot answer now, in one sentence, or ''; see `OllamaServer.problem`."""
-        return self.server.problem(self.name, within_s)
-
-    def build(self) -> BaseChatModel:
-        """Return the client."""
+    @cached_property
+    def _client(self) -> Any:
         library = require_package("langchain_ollama", "langchain-ollama")
         own_tokens = self._described.context_tokens
         if 0 < own_tokens < self.context_tokens:
@@ -158,17 +115,17 @@ class OllamaChat(LangChainChat):
                 f"for; write ollama:{self.name}?context={own_tokens}."
             )
         bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_chat)
-        client: BaseChatModel = library.ChatOllama(
+        return library.ChatOllama(
             model=self.name, base_url=self.server.address, sync_client_kwargs={"event_hooks": bounds.hooks()}
         )
-        return client
 
-    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
-        """Return one reply for each request, in order."""
-        can = self._described.capabilities if any(map(_shows, requests)) else ()
+    def check(self, requests: Sequence[ChatRequest]) -> None:
+        """Refuse images for a model that sees none, too."""
+        super().check(requests)
+        shows = any(message.images for request in requests for message in request.messages)
+        can = self._described.capabilities if shows else ()
         if can and "vision" not in can:
             raise ModelError(f"{self.name} sees no images; take a model of Ollama that does, such as gemma3:4b.")
-        return super().generate(requests)
 
     def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
         """Ask, and end thinking at its budget.
@@ -176,16 +133,20 @@ class OllamaChat(LangChainChat):
         Where the budget is spent before the reply has ended, or the reply is longer than `max_tokens`, the model is
         asked for the reply alone, behind its thought as far as that went.
         """
+        from langchain_core.messages import AIMessage
 
         if not request.thinking:
             return self._ask(messages, request, request.max_tokens, think=False)
         think = level_of(self.name, request.thinking_tokens) or True
         first = self._ask(messages, request, request.thinking_tokens, think=think)
-        is_cut = first.response_metadata.get("done_reason") == "length"
-        if not is_cut and reply_tokens(first) <= request.max_tokens:
+        usage = first.usage_metadata
+        reply_tokens = usage["output_tokens"] - _thought(usage) if usage else 0
+        if first.response_metadata.get("done_reason") != "length" and reply_tokens <= request.max_tokens:
             return first
+        # the thought is the beginning of the assistant's turn; a template closes it there
+        turn = AIMessage("", additional_kwargs={_FIELD: _thinking(first)})
         behind = level_of(self.name, 0) or False
-        return joined(first, self._ask([*messages, as_turn(first)], request, request.max_tokens, think=behind))
+        return _joined(first, self._ask([*messages, turn], request, request.max_tokens, think=behind))
 
     @cached_property
     def _described(self) -> ModelDescription:
@@ -197,7 +158,6 @@ class OllamaChat(LangChainChat):
     def _ask(
         self, messages: list[BaseMessage], request: ChatRequest, most_tokens: int, *, think: bool | str
     ) -> AIMessage:
-
         options = {
             "num_ctx": self.context_tokens,
             "num_predict": most_tokens,
@@ -214,9 +174,5 @@ class OllamaChat(LangChainChat):
             reasoning=True,  # keep what it thinks, also where it was asked not to
             think=think,
         )
-        thought = sum(estimated_tokens(str(each.additional_kwargs.get("reasoning_content") or "")) for each in messages)
-        return counted_call(message, self.context_tokens, request_tokens(request) + thought)
-
-
-def _shows(request: ChatRequest) -> bool:
-    return any(message.images for message in request.messages)
+        thought = sum(estimated_tokens(_thinking(each)) for each in messages)
+        return _counted(message, self.context_tokens, request_tokens(request) + thought)

@@ -5,94 +5,61 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, FiniteFloat, JsonValue, StrictInt, StrictStr
+from pydantic import Field, JsonValue, StrictInt, StrictStr, TypeAdapter
+from typing_extensions import TypedDict
 
 from rag_lab._kit.home import home_at_work
 from rag_lab._kit.process import timed
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import ModelError
 from rag_lab.models.options import check_url
+from rag_lab.models.prices import user_prices
 from rag_lab.models.remote.failures import BadReply, classify
 from rag_lab.models.remote.http import MIB, HttpBounds
-from rag_lab.models.remote.reply_shapes import check_lengths, check_of, read_as
+from rag_lab.models.remote.replies import Vector, check_lengths, check_of, read_as
+from rag_lab.models.remote.requests import RemoteModel
 from rag_lab.models.requirements import require_package
 
 
-class _Message(BaseModel):
+class _Message(TypedDict):
     role: StrictStr
-    content: StrictStr | None = None
-    thinking: StrictStr | None = None
-    tool_calls: list[Any] | None = None
+    content: NotRequired[StrictStr | None]
+    thinking: NotRequired[StrictStr | None]
+    tool_calls: NotRequired[list[Any] | None]
 
 
-class _Chat(BaseModel):
+class _Chat(TypedDict):
     message: _Message
     done: Literal[True]
-    done_reason: StrictStr | None = None
-    prompt_eval_count: StrictInt | None = None
-    eval_count: StrictInt | None = None
+    done_reason: NotRequired[StrictStr | None]
+    prompt_eval_count: NotRequired[StrictInt | None]
+    eval_count: NotRequired[StrictInt | None]
 
 
-class _Embeddings(BaseModel):
-    embeddings: Annotated[list[Annotated[list[FiniteFloat], Field(min_length=1)]], Field(min_length=1)]
-    prompt_eval_count: StrictInt | None = None
+class _Embeddings(TypedDict):
+    embeddings: Annotated[list[Vector], Field(min_length=1)]
+    prompt_eval_count: NotRequired[StrictInt | None]
 
 
 def check_chat(content: bytes) -> None:
     """Check the body of a chat reply: whole, and not only the word that the model was loaded."""
-    found = read_as(content, _Chat, "reply of Ollama")
-    if found.done_reason == "load":
+    if read_as(content, _Chat, "reply of Ollama").get("done_reason") == "load":
         raise BadReply("Ollama loaded the model and wrote no reply")
 
 
 def check_ollama_embeddings(content: bytes) -> None:
     """Check the body of a batch of embeddings: finite vectors of one length; see `check_chat`."""
-    check_lengths(read_as(content, _Embeddings, "batch of embeddings").embeddings)
+    check_lengths(read_as(content, _Embeddings, "batch of embeddings")["embeddings"])
 
 
 check_description = check_of(dict[str, JsonValue], "description of models")
-
-
-_DIGESTS_FILE = "ollama_digests.json"
-
-
-def recalled_digest(address: str, name: str) -> str:
-    """Return the last known digest of a model of the server at `address`, or ''."""
-    return _known_digests().get(_digest_key(address, name), "")
-
-
-def remember_digest(address: str, name: str, digest: str) -> None:
-    """Keep the digest of a model, where it is not kept yet."""
-    known, key = _known_digests(), _digest_key(address, name)
-    if known.get(key) == digest:
-        return
-    path = _digests_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as partial:
-        partial.write_text(json.dumps(known | {key: digest}, indent=1, sort_keys=True), encoding="utf-8")
-
-
-def _digest_key(address: str, name: str) -> str:
-    return f"{address} {name}"
-
-
-def _digests_path() -> Path:
-    return home_at_work() / _DIGESTS_FILE
-
-
-def _known_digests() -> dict[str, str]:
-    try:
-        found = json.loads(_digests_path().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 VARIABLE = "OLLAMA_HOST"
@@ -137,7 +104,18 @@ class OllamaServer:
     """
 
     def __init__(self, base_url: str = "") -> None:
-        self.address = _address(base_url)
+        given = base_url or os.environ.get(VARIABLE) or _HERE
+        address = given if "://" in given else f"http://{given}"
+        check_url(address, "The address of Ollama")
+        parts = urlsplit(address)
+        if parts.path.strip("/") == "v1":
+            raise ModelError(
+                "The address of Ollama ends in /v1, its OpenAI interface; give it without, or take openai:."
+            )
+        host = _HERE if parts.hostname == _ANY else str(parts.hostname)
+        host = f"[{host}]" if ":" in host else host
+        port = parts.port or (_PORT if "://" not in given else None)
+        self.address = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
 
     def models(self) -> list[PulledModel]:
         """Return the models that it has, in order of their names."""
@@ -153,9 +131,12 @@ class OllamaServer:
         ]
         return sorted(found, key=lambda model: model.name)
 
-    def pulled(self, name: str) -> PulledModel | None:
-        """Return the model of this name, whose tag is `latest` where it has none; None where there is no such."""
-        return _of_name(self.models(), name)
+    def pulled(self, name: str) -> PulledModel:
+        """Return the model of this name, whose tag is `latest` where it has none."""
+        found = next((model for model in self.models() if model.name in (name, f"{name}:latest")), None)
+        if found is None:
+            raise ModelError(_missing(name))
+        return found
 
     def described(self, name: str) -> ModelDescription:
         """Return what it tells of a model."""
@@ -171,14 +152,24 @@ class OllamaServer:
         """
         return _digest(self.address, name, int(time.monotonic() / _HOLDS_S))
 
+    @classmethod
+    def server_problem(cls) -> str:
+        """Return why the server that the environment names, else this machine's, cannot be asked, or ''."""
+        try:
+            return cls().problem()
+        except ModelError as error:
+            return str(error)
+
     def problem(self, name: str = "", within_s: float = CHECK_S) -> str:
         """Return why it cannot be asked, or has no such model, in one sentence; '' where it answers in time."""
         try:
             _ = self._client  # its library is imported before the time runs
-            pulled = timed(self.models, within_s)
-        except (ModelError, TimeoutError) as error:
-            return str(error) if isinstance(error, ModelError) else f"Ollama at {self.address} {error}."
-        return "" if not name or _of_name(pulled, name) else _missing(name)
+            timed(lambda: self.pulled(name) if name else self.models(), within_s)
+        except ModelError as error:
+            return str(error)
+        except TimeoutError as error:
+            return f"Ollama at {self.address} {error}."
+        return ""
 
     def pull(self, name: str) -> Iterator[tuple[str, int, int]]:
         """Download a model onto the server; yield what it does now, and the bytes done and due of that (0: unknown)."""
@@ -214,52 +205,55 @@ class OllamaServer:
         return NoAnswer(f"Ollama at {self.address}: {classify(error).sentence}.")
 
 
-def server_problem() -> str:
-    """Return why the server that the environment names, else this machine's, cannot be asked; '' where it answers."""
-    try:
-        return OllamaServer().problem()
-    except ModelError as error:
-        return str(error)
+class OllamaModel(RemoteModel):
+    """A model, of any kind, of an Ollama server."""
 
+    provider = "ollama"
 
-def as_duration(text: str) -> str | int | None:
-    """Return how long weights stay loaded as the server takes it: `10m`, seconds as a number, None where it decides."""
-    try:
-        return int(text) if text else None
-    except ValueError:
-        return text
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.server = OllamaServer(self.options.base_url)
+        self.keep_alive: str | int | None = self.options.keep_alive or None  # `10m`, or seconds; None: the server's
+        with suppress(ValueError):
+            self.keep_alive = int(self.options.keep_alive)
+
+    @property
+    def priced(self) -> bool:
+        """Whether the user's table has a price for it: nobody else asks money for one's own server."""
+        return self.name in user_prices()
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what every model of its kind says, and the digest of the weights: elsewhere they are the same model.
+
+        Raises:
+            ModelError: if the server does not answer and never told the digest, or has no such model.
+        """
+        return {**super().identity(), "weights": self.server.digest(self.name)}
+
+    def problem(self, within_s: float) -> str:
+        """Return why it cannot answer now, in one sentence, or ''; see `OllamaServer.problem`."""
+        return self.server.problem(self.name, within_s)
 
 
 @lru_cache
 def _digest(address: str, name: str, minute: int) -> str:
+    path, key = home_at_work() / "ollama_digests.json", f"{address} {name}"
     try:
-        found = OllamaServer(address).pulled(name)
+        known = TypeAdapter(dict[str, str]).validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        known = {}
+    try:
+        digest = OllamaServer(address).pulled(name).digest
     except NoAnswer:
-        if known := recalled_digest(address, name):
-            return known
+        if key in known:
+            return known[key]
         raise
-    if found is None:
-        raise ModelError(_missing(name))
-    remember_digest(address, name, found.digest)
-    return found.digest
-
-
-def _of_name(pulled: list[PulledModel], name: str) -> PulledModel | None:
-    return next((model for model in pulled if model.name in (name, f"{name}:latest")), None)
+    if known.get(key) != digest:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as partial:
+            partial.write_text(json.dumps(known | {key: digest}, indent=1, sort_keys=True), encoding="utf-8")
+    return digest
 
 
 def _missing(name: str) -> str:
     return f"Ollama has no model {name!r}; run: rag-lab models pull ollama:{name}"
-
-
-def _address(base_url: str) -> str:
-    given = base_url or os.environ.get(VARIABLE) or _HERE
-    address = given if "://" in given else f"http://{given}"
-    check_url(address, "The address of Ollama")
-    parts = urlsplit(address)
-    if parts.path.strip("/") == "v1":
-        raise ModelError("The address of Ollama ends in /v1, its OpenAI interface; give it without, or take openai:.")
-    host = _HERE if parts.hostname == _ANY else str(parts.hostname)
-    host = f"[{host}]" if ":" in host else host
-    port = parts.port or (_PORT if "://" not in given else None)
-    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.models.options import check_url, on_loopback
@@ -17,8 +17,9 @@ from rag_lab.models.prices import user_prices
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message
 from rag_lab.models.remote.http import CHAT_BYTES, Endpoint, HttpBounds, bearer
 from rag_lab.models.remote.langchain_chat import LangChainChat
-from rag_lab.models.remote.reply_shapes import check_completion
-from rag_lab.models.remote.thinking_options import Efforts, efforts_of
+from rag_lab.models.remote.replies import check_completion
+from rag_lab.models.remote.requests import RemoteModel
+from rag_lab.models.remote.thinking_options import efforts_of, highest_within
 from rag_lab.models.requirements import require_key, require_package
 
 if TYPE_CHECKING:
@@ -30,23 +31,31 @@ _OFFICIAL = "https://api.openai.com/v1"
 _KEY = "OPENAI_API_KEY"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIServer:
-    """The server at `base_url`, else at OPENAI_BASE_URL, else OpenAI's own."""
+class OpenAIModel(RemoteModel):
+    """A model, of any kind, of the server at `base_url`, else at OPENAI_BASE_URL, else of OpenAI's own."""
 
-    base_url: str = ""
+    provider = "openai"
 
     @property
     def address(self) -> str:
-        """Its address, checked to carry no secret."""
-        address = self.base_url or os.environ.get("OPENAI_BASE_URL") or _OFFICIAL
+        """Its server's address, checked to carry no secret."""
+        address = self.options.base_url or os.environ.get("OPENAI_BASE_URL") or _OFFICIAL
         check_url(address, "OPENAI_BASE_URL")
         return address
 
     @property
     def is_official(self) -> bool:
-        """Whether it is OpenAI's own."""
+        """Whether it is of OpenAI's own service."""
         return self.address == _OFFICIAL
+
+    @property
+    def priced(self) -> bool:
+        """OpenAI's own service, and a server whose model has a price in the user's table."""
+        return self.is_official or self.name in user_prices()
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what every model of its kind says of itself, and the address; never the key."""
+        return {**super().identity(), "base_url": self.address}
 
     def key(self) -> str:
         """Return the key; the client insists on one, a server on loopback does not."""
@@ -55,7 +64,7 @@ class OpenAIServer:
         return require_key([_KEY])
 
     def problem(self, within_s: float) -> str:
-        """Return why it cannot be asked now, in one sentence, or ''; whether it has a model, it is not asked."""
+        """Return why its server cannot be asked now, in one sentence, or ''; whether it has the model, is not asked."""
         return Endpoint(self.address, within_s, bearer(self.key())).problem("/models")
 
 
@@ -70,36 +79,34 @@ class ThinkingSteps:
 
     def reply(self, request: ChatRequest, ask: Ask) -> ChatReply:
         """Return the reply to `request`; `ask` makes one call."""
-        if not request.thinking or request.json_schema is None:
-            return _gone_on(request, ask(request), ask)
-        if not self._schema_hides_thought:
-            held = ask(request)
-            if held.error or held.has_thought:
+        first: ChatReply | None = None
+        is_held_to_schema = request.thinking and request.json_schema is not None
+        if not (is_held_to_schema and self._schema_hides_thought):
+            first = ask(request)
+            if is_held_to_schema and (first.error or first.has_thought):
                 self._schema_hides_thought = False
-            if held.error or self._schema_hides_thought is False:
-                return _gone_on(request, held, ask)
+            if not is_held_to_schema or first.error or self._schema_hides_thought is False:
+                ended_in_thought = not first.error and not first.text and bool(first.thinking)
+                return _behind(request, first, ask) if ended_in_thought else first
         free = ask(replace(request, json_schema=None))
-        if self._schema_hides_thought is None:
+        if first is not None and self._schema_hides_thought is None:
             self._schema_hides_thought = bool(free.thinking)
             if not free.thinking:  # it does not think at all
-                return held
+                return first
         return free if free.error else _behind(request, free, ask)
-
-
-def _gone_on(request: ChatRequest, reply: ChatReply, ask: Ask) -> ChatReply:
-    """Return the reply, or where it ended in thought, what follows that thought once it is closed."""
-    ended_in_thought = not reply.error and not reply.text and bool(reply.thinking)
-    return _behind(request, reply, ask) if ended_in_thought else reply
 
 
 def _behind(request: ChatRequest, first: ChatReply, ask: Ask) -> ChatReply:
     """Return what follows the thought of `first`, as far as the budget goes; `first` where the server refuses that."""
-    thought = _within(first, request.thinking_tokens)
+    spent, budget = first.thinking_tokens or first.tokens_out, request.thinking_tokens
+    thought = first.thinking
+    if spent > budget:
+        thought = thought[: len(thought) * budget // spent].rstrip()
     closed = Message("assistant", f"<think>\n{thought}\n</think>\n\n")
     second = ask(replace(request, messages=(*request.messages, closed), thinking_tokens=0))
-    if not request.thinking and not _has_text(second):  # llama.cpp does not go on behind a mark, but keeps a budget
-        second = ask(replace(request, thinking_tokens=1))
-    if not _has_text(second):
+    if not request.thinking and (second.error or not second.text):
+        second = ask(replace(request, thinking_tokens=1))  # llama.cpp does not go on behind a mark, but keeps a budget
+    if second.error or not second.text:
         return replace(first, transient=first.transient or second.transient)  # another attempt may go on
     return replace(
         second,
@@ -109,16 +116,6 @@ def _behind(request: ChatRequest, first: ChatReply, ask: Ask) -> ChatReply:
         thinking_tokens=first.thinking_tokens or first.tokens_out,
         seconds=first.seconds + second.seconds,
     )
-
-
-def _has_text(reply: ChatReply) -> bool:
-    return bool(reply.text) and not reply.error
-
-
-def _within(reply: ChatReply, budget: int) -> str:
-    """Return a thought up to its budget, by the share of its tokens."""
-    spent = reply.thinking_tokens or reply.tokens_out
-    return reply.thinking if spent <= budget else reply.thinking[: len(reply.thinking) * budget // spent].rstrip()
 
 
 # Models whose template has a switch, and thinks until it is told not to, or only then (vLLM, "Reasoning outputs").
@@ -147,58 +144,42 @@ def _client_class() -> type[BaseChatModel]:
     return ReasoningChatOpenAI
 
 
-class OpenAIChat(LangChainChat):
+class OpenAIChat(OpenAIModel, LangChainChat):
     """A model of an OpenAI-compatible server. JSON schemas go out as `response_format`."""
 
     constrains_json = True
-    provider = "openai"
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
-        self.server = OpenAIServer(self.options.base_url)
         self.answers_as = self.options.answers_as or name
         self._takes_budgets = True  # until it refuses them
         self._steps = ThinkingSteps()
 
-    @property
-    def priced(self) -> bool:
-        """OpenAI's own service, and a server whose model has a price in the user's table."""
-        return self.server.is_official or self.name in user_prices()
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return provider, name and address; never the key."""
-        return {**super().identity(), "base_url": self.server.address}
-
-    def problem(self, within_s: float) -> str:
-        """Return why it cannot answer now, in one sentence, or ''; see `OpenAIServer.problem`."""
-        return self.server.problem(within_s)
-
-    def build(self) -> BaseChatModel:
-        """Return the client."""
+    @cached_property
+    def _client(self) -> Any:
         require_package("langchain_openai", "langchain-openai")
         from openai import DefaultHttpxClient
 
         bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_completion)
-        client: BaseChatModel = _client_class()(
+        return _client_class()(
             model=self.name,
-            api_key=self.server.key(),
-            base_url=self.server.address,
+            api_key=self.key(),
+            base_url=self.address,
             timeout=self.options.timeout_s,
             http_client=DefaultHttpxClient(event_hooks=bounds.hooks()),
             max_retries=0,
             use_responses_api=False,
         )
-        return client
 
     @property
     def takes(self) -> tuple[str, ...]:  # type: ignore[override]
         """Of OpenAI's own service top_p alone, and no sampling at all while a model reasons."""
-        return ("top_p",) if self.server.is_official else SAMPLING
+        return ("top_p",) if self.is_official else SAMPLING
 
     @property
     def least_thinking_tokens(self) -> int:
         """Of OpenAI's reasoning models, what the least effort takes; a server of one's own closes the thought."""
-        return self._efforts.least_tokens if self.server.is_official else 0
+        return efforts_of(self.name).least_tokens if self.is_official else 0
 
     def call_options(self, request: ChatRequest, *, budgets: bool = True) -> dict[str, Any]:
         """Return sampling, length, thinking and the JSON schema as OpenAI or OpenAI-compatible servers name them.
@@ -206,16 +187,11 @@ class OpenAIChat(LangChainChat):
         They go into the body as they are: the client would rename `max_tokens` to what only OpenAI knows, and would
         throw away a reply under a schema that was cut off. `budgets` of thinking are fields that not all servers know.
         """
-        body: dict[str, Any] = {}
+        body = self._official(request) if self.is_official else self._compatible(request, budgets)
         if request.json_schema is not None:
             schema = {"name": "reply", "schema": dict(request.json_schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        more = (
-            self._official(request)
-            if self.server.is_official
-            else self._compatible(request, budgets and self._takes_budgets)
-        )
-        return {"seed": request.seed, "extra_body": body | more}
+        return {"seed": request.seed, "extra_body": body}
 
     def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
         """Ask; a server that refuses the fields that not all servers know is asked without them from then on."""
@@ -224,9 +200,9 @@ class OpenAIChat(LangChainChat):
         try:
             return super().invoke(messages, request)
         except (BadRequestError, UnprocessableEntityError):
-            if not self._takes_budgets or not request.thinking or self.server.is_official:
+            if not self._takes_budgets or not request.thinking or self.is_official:
                 raise
-            message = self._client.invoke(messages, **self.call_options(request, budgets=False))
+            message: AIMessage = self._client.invoke(messages, **self.call_options(request, budgets=False))
             self._takes_budgets = False  # what it refused was no fault of the request
             return message
 
@@ -236,27 +212,26 @@ class OpenAIChat(LangChainChat):
         return ask(request) if self.priced else self._steps.reply(request, ask)
 
     def _official(self, request: ChatRequest) -> dict[str, Any]:
-        effort = self._efforts.effort(request.thinking_tokens)
+        efforts = efforts_of(self.name)
+        effort = highest_within(efforts.levels, request.thinking_tokens) if efforts.levels else ""
         body: dict[str, Any] = {"max_completion_tokens": request.max_tokens}
         if effort:
             body = {"max_completion_tokens": request.most_tokens_out, "reasoning_effort": effort}
-        sampling = {"temperature": request.temperature, **request.sampling}
-        return body | (sampling if self._efforts.takes_sampling(effort) else {})
+        if efforts.samples and effort in ("", "none"):
+            body |= {"temperature": request.temperature, **request.sampling}
+        return body
 
     def _compatible(self, request: ChatRequest, budgets: bool) -> dict[str, Any]:
         body: dict[str, Any] = {"max_tokens": request.most_tokens_out}
+        has_budget = request.thinking and budgets and self._takes_budgets
         goes_on = request.messages[-1].role == "assistant"
         if goes_on:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-        if request.thinking and budgets:
+        if has_budget:
             tokens = request.thinking_tokens
             body |= {"thinking_budget_tokens": tokens, "thinking_token_budget": tokens}  # llama.cpp's, vLLM's
-        if goes_on or (request.thinking and budgets) or _SWITCHED.search(self.name.lower()):
+        if goes_on or has_budget or _SWITCHED.search(self.name.lower()):
             body["chat_template_kwargs"] = {"enable_thinking": request.thinking, "thinking": request.thinking}
         if request.temperature or not request.thinking:  # greedy thinking goes in circles: that of the card is better
             body["temperature"] = request.temperature
         return body | request.sampling
-
-    @property
-    def _efforts(self) -> Efforts:
-        return efforts_of(self.name)

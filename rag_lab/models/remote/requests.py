@@ -23,7 +23,7 @@ from rag_lab._kit.home import home_at_work
 from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import Failing, Ledger, environment_ledger
 from rag_lab.memory.rate_limits import RateLimitStore, Rates
-from rag_lab.models.remote.failures import Failure, classify
+from rag_lab.models.remote.failures import classify
 
 _LOG = logging.getLogger(__name__)
 _TELL_AFTER_S = 10.0
@@ -75,7 +75,6 @@ class CircuitBreaker:
     """
 
     def __init__(self, identity: Mapping[str, Any]) -> None:
-        self._name = _name(identity)
         self.key = json.dumps(dict(identity), sort_keys=True)
         self._here = Failing()
         self._failed_at = float("-inf")
@@ -88,7 +87,7 @@ class CircuitBreaker:
             return ""
         failing = self._ledger.failing().get(self.key, Failing()) if self._ledger else self._here
         again = "the same command goes on" if self._ledger else f"it is asked again {REST_S / 60:g} minutes later"
-        found = _found(self._name, failing)
+        found = _given_up(self.key, failing)
         return f"{found}; {again}" if found else ""
 
     def answered(self) -> None:
@@ -112,22 +111,20 @@ class CircuitBreaker:
 
 def open_breaker_sentences(ledger: Ledger) -> list[str]:
     """Return a sentence for each model that was given up in the present start of a sweep."""
-    found = [_found(_name(json.loads(key)), failing) for key, failing in ledger.failing().items()]
+    found = [_given_up(key, failing) for key, failing in ledger.failing().items()]
     return [f"{sentence}." for sentence in found if sentence]
 
 
-def _name(identity: Mapping[str, Any]) -> str:
-    return f"{identity['provider']}:{identity['name']}"
-
-
-def _found(name: str, failing: Failing) -> str:
+def _given_up(key: str, failing: Failing) -> str:
     if failing.time_outs >= TIME_OUTS:
         count = f"{failing.time_outs} attempts in a row timed out"
     elif failing.calls >= CALLS:
         count = f"{failing.calls} calls in a row failed"
     else:
         return ""
-    return f"{name} was given up for now: {count}, the last one because {failing.reason.rstrip('.')}"
+    model = json.loads(key)
+    reason = failing.reason.rstrip(".")
+    return f"{model['provider']}:{model['name']} was given up for now: {count}, the last one because {reason}"
 
 
 _FIRST_WAIT_S = 1.0
@@ -179,8 +176,16 @@ class RetryPolicy:
                 return result
             if failure.fatal:
                 raise ModelError(f"{what}: {failure.sentence}.")
-            wait_s = _wait_s(attempt, failure)
-            if self._is_last(attempt, failure, wait_s, breaker):
+            wait_s = failure.wait_s
+            if wait_s is None:
+                jitter = 1 + random.random() / 4  # noqa: S311 (spreads retries; nothing secret)
+                wait_s = min(_FIRST_WAIT_S * 2.0 ** (attempt - 1) * jitter, _LONGEST_WAIT_S)
+            is_last = not failure.transient or attempt >= self.max_attempts or wait_s > _LONGEST_WAIT_S
+            if failure.transient:
+                breaker.failed(failure.sentence, calls=int(is_last), time_outs=int(failure.time_out))
+            else:  # the model is there, and refuses this request alone
+                breaker.answered()
+            if is_last:
                 tries = f" after {attempt} attempts" if attempt > 1 else ""
                 raise CallFailed(f"{failure.sentence.rstrip('.')}{tries}", transient=failure.transient)
             _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
@@ -189,22 +194,6 @@ class RetryPolicy:
             else:
                 self.sleep(wait_s)
         raise CallFailed(why, transient=True, asked=attempt > 0)
-
-    def _is_last(self, attempt: int, failure: Failure, wait_s: float, breaker: CircuitBreaker) -> bool:
-        """Tell whether this attempt ends the call, and count it."""
-        if not failure.transient:  # the model is there, and refuses this request alone
-            breaker.answered()
-            return True
-        last = attempt >= self.max_attempts or wait_s > _LONGEST_WAIT_S
-        breaker.failed(failure.sentence, calls=int(last), time_outs=int(failure.time_out))
-        return last
-
-
-def _wait_s(attempt: int, failure: Failure) -> float:
-    jitter = 1 + random.random() / 4  # noqa: S311 (spreads retries; nothing secret)
-    if failure.wait_s is not None:
-        return failure.wait_s
-    return min(_FIRST_WAIT_S * 2.0 ** (attempt - 1) * jitter, _LONGEST_WAIT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,9 +217,10 @@ class RemoteOptions:
 
 
 class RemoteModel:
-    """A model behind a server: its name, its options, and how its calls are retried."""
+    """A model behind a server: its name, its options, its client, and how its calls are retried."""
 
     provider: str
+    kind = ""  # of model, for the circuit breaker; '' is a chat model
     defaults = RemoteOptions()
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -244,13 +234,38 @@ class RemoteModel:
         return f"{type(self).__name__}({self.name!r})"
 
     def identity(self) -> Mapping[str, Any]:
-        """Return provider and name, and what else a provider adds; never the key."""
+        """Return provider and name, and what else changes its output; never the key."""
         return {"provider": self.provider, "name": self.name}
 
     @property
     def priced(self) -> bool:
         """Whether calls cost money: not those of a server of the user's."""
         return True
+
+    @cached_property
+    def _client(self) -> Any:
+        """What sends a call, on first use. A missing key or package is a `ModelError`."""
+        raise NotImplementedError
+
+    @cached_property
+    def _breaker(self) -> CircuitBreaker:
+        return CircuitBreaker({**self.identity(), **({"kind": self.kind} if self.kind else {})})
+
+    def _call_all(self, call: Callable[[A], B], items: Sequence[A], tokens: Callable[[A], int]) -> list[B]:
+        """Return what `call` returns for each item, in order; each is retried, and `tokens` are the most it may read.
+
+        Raises:
+            ModelError: if one of them fails for good.
+        """
+        breaker = self._breaker
+
+        def retried(item: A) -> B:
+            return self.retry.call(repr(self), lambda: call(item), breaker, tokens(item))
+
+        try:
+            return in_parallel(retried, items, self.concurrency)
+        except CallFailed as error:
+            raise ModelError(f"{self!r}: {error}; try again later.") from None
 
 
 def in_parallel(function: Callable[[A], B], items: Sequence[A], concurrency: int) -> list[B]:

@@ -9,36 +9,78 @@ from __future__ import annotations
 import logging
 import os
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NotRequired
 
-from pydantic import BaseModel, FiniteFloat, StrictInt, StrictStr
+from pydantic import FiniteFloat, StrictInt, StrictStr
+from typing_extensions import TypedDict
 
 from rag_lab.errors import ModelError
 from rag_lab.models.remote.failures import BadReply, classify
 from rag_lab.models.remote.http import Endpoint, bearer
-from rag_lab.models.remote.reply_shapes import check_of
-from rag_lab.models.remote.requests import CallFailed, CircuitBreaker, RemoteModel, RemoteOptions, in_parallel
+from rag_lab.models.remote.replies import check_of
+from rag_lab.models.remote.requests import RemoteModel, RemoteOptions, in_parallel
 from rag_lab.models.requirements import require_key
-from rag_lab.models.truncation import estimated_tokens
+from rag_lab.models.truncation import Pair, estimated_tokens
 
 _LOG = logging.getLogger(__name__)
 _AROUND = 8  # tokens that a model may put around a question and a passage
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
+_CHECK_S = 2.0
+_VERSION = re.compile(r"/v\d+/?$")
 
-Pair = tuple[str, str]
+
+class _Result(TypedDict):
+    index: StrictInt
+    relevance_score: FiniteFloat
 
 
-class RemoteScorer(RemoteModel, ABC):
-    """Scores pairs by a server's model.
+class _Rank(TypedDict):
+    index: StrictInt
+    score: FiniteFloat
+
+
+class _Info(TypedDict):
+    model_id: StrictStr
+    max_input_length: NotRequired[StrictInt | None]
+
+
+class _Model(TypedDict):
+    id: StrictStr
+    max_model_len: NotRequired[StrictInt | None]
+
+
+class _Results(TypedDict):
+    results: list[_Result]
+
+
+class _Counted(TypedDict):
+    count: StrictInt
+
+
+class _Models(TypedDict):
+    data: list[_Model]
+
+
+_check_results = check_of(_Results, "list of relevance scores")
+_check_ranks = check_of(list[_Rank], "list of scores")
+_check_info = check_of(_Info, "description of a TEI server")
+_check_tokens = check_of(list[list[Any]], "list of tokens")
+_check_count = check_of(_Counted, "count of tokens")
+_check_models = check_of(_Models, "list of models")
+
+
+class RemoteScorer(RemoteModel):
+    """Scores pairs by a server's model, through the route that Cohere made.
 
     `base_url` holds `/v1` or `/v2` where the server's route stands below that.
     """
 
+    kind = "reranking"
     address: str  # where `base_url` is left out
     key_variables: tuple[str, ...] = ()  # environment variables of which one may hold the key
+    needs_key = False
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
@@ -52,7 +94,7 @@ class RemoteScorer(RemoteModel, ABC):
         """Return one score for each (question, passage), in order, rounded to six decimals."""
         if not pairs:
             return []
-        self.check()
+        self._check()
         of_question: dict[str, list[str]] = {}
         for question, passage in dict.fromkeys(pairs):
             of_question.setdefault(question, []).append(passage)
@@ -61,10 +103,14 @@ class RemoteScorer(RemoteModel, ABC):
             for question, passages in of_question.items()
             for start in range(0, len(passages), self.options.batch_size)
         ]
-        try:
-            scored = in_parallel(lambda call: self._asked(*call), calls, self.concurrency)
-        except CallFailed as error:
-            raise ModelError(f"{self!r}: {error}; try again later.") from None
+
+        def scores(call: tuple[str, list[str]]) -> list[float]:
+            found = self._ask(*call)
+            if sorted(found) != list(range(len(call[1]))):
+                raise BadReply(f"the server answered with {len(found)} scores for {len(call[1])} passages")
+            return [round(found[place], _DECIMALS) for place in range(len(call[1]))]
+
+        scored = self._call_all(scores, calls, lambda call: sum(map(estimated_tokens, (call[0], *call[1]))))
         known = {
             (question, passage): score
             for (question, passages), scores in zip(calls, scored, strict=True)
@@ -74,7 +120,14 @@ class RemoteScorer(RemoteModel, ABC):
 
     def problem(self, within_s: float) -> str:
         """Return why the server cannot be asked now, in one sentence, or ''; no model is loaded for it."""
-        return Endpoint(self.base_url, within_s, bearer(self.key())).problem("/rerank")
+        return self._endpoint(self.base_url, within_s).problem("/rerank")
+
+    @classmethod
+    def server_problem(cls) -> str:
+        """Return why no such server can be asked here, and what to write for another; '' where one answers."""
+        if not cls("MODEL").problem(_CHECK_S):
+            return ""
+        return f"Nothing answers at {cls.address}; a server elsewhere is {cls.provider}:MODEL?base_url=ADDRESS."
 
     @property
     def most_tokens(self) -> int | None:
@@ -90,72 +143,46 @@ class RemoteScorer(RemoteModel, ABC):
         limit = self.most_tokens or 0
         estimates = [estimated_tokens(question) + estimated_tokens(passage) + _AROUND for question, passage in pairs]
         long = [pair for pair, estimate in zip(pairs, estimates, strict=True) if estimate > limit > 0]
-        counted = self._counted(list(dict.fromkeys(text for pair in long for text in pair)))
+        counted: Mapping[str, int] = {}
+        try:
+            counted = self._count(list(dict.fromkeys(text for pair in long for text in pair)))
+        except Exception as error:
+            _LOG.warning("%r does not count tokens (%s); they are estimated", self, classify(error).sentence)
         return [
             counted[question] + counted[passage] if question in counted and passage in counted else estimate
             for (question, passage), estimate in zip(pairs, estimates, strict=True)
         ]
 
-    def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
+    def _count(self, texts: Sequence[str]) -> Mapping[str, int]:
         """Return the tokens of those texts that the server counts; whatever it raises, they are estimated."""
         return {}
 
-    @abstractmethod
-    def ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
+    def _ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
         """Return the score of each passage by its place, asking once."""
+        body = {"model": self.name, "query": question, "documents": passages, "top_n": len(passages), **self._more()}
+        found = self._client.post("/rerank", body, _check_results)
+        return {each["index"]: float(each["relevance_score"]) for each in found["results"]}
 
-    def check(self) -> None:
+    def _more(self) -> Mapping[str, Any]:
+        """Return what this server's body has besides."""
+        return {}
+
+    def _check(self) -> None:
         """Look, once, whether the server can score at all; raise a `ModelError` where it cannot."""
-        _ = self.endpoint, self._breaker  # a missing key is one error, before any thread starts
+        _ = self._client  # a missing key is one error, before any thread starts
 
-    def key(self) -> str:
-        """Return the key, '' where there is none."""
-        return next((value for name in self.key_variables if (value := os.environ.get(name))), "")
-
-    @cached_property
-    def endpoint(self) -> Endpoint:
-        """The server."""
-        return Endpoint(self.base_url, self.options.timeout_s, bearer(self.key()))
+    def _endpoint(self, address: str, timeout_s: float) -> Endpoint:
+        keys = (value for name in self.key_variables if (value := os.environ.get(name)))
+        key = require_key(self.key_variables) if self.needs_key else next(keys, "")
+        return Endpoint(address, timeout_s, bearer(key))
 
     @cached_property
-    def _breaker(self) -> CircuitBreaker:
-        return CircuitBreaker({**self.identity(), "kind": "reranking"})
-
-    def _counted(self, texts: Sequence[str]) -> Mapping[str, int]:
-        try:
-            return self.counted(texts)
-        except Exception as error:
-            _LOG.warning("%r does not count tokens (%s); they are estimated", self, classify(error).sentence)
-            return {}
-
-    def _asked(self, question: str, passages: list[str]) -> list[float]:
-        tokens = sum(map(estimated_tokens, (question, *passages)))
-        return self.retry.call(repr(self), lambda: self._scores(question, passages), self._breaker, tokens)
-
-    def _scores(self, question: str, passages: list[str]) -> list[float]:
-        found = self.ask(question, passages)
-        if sorted(found) != list(range(len(passages))):
-            raise BadReply(f"the server answered with {len(found)} scores for {len(passages)} passages")
-        return [round(found[place], _DECIMALS) for place in range(len(passages))]
-
-
-class _Rank(BaseModel):
-    index: StrictInt
-    score: FiniteFloat
-
-
-class _Info(BaseModel):
-    model_id: StrictStr
-    max_input_length: StrictInt | None = None
-
-
-_check_ranks = check_of(list[_Rank], "list of scores")
-_check_info = check_of(_Info, "description of a TEI server")
-_check_tokens = check_of(list[list[Any]], "list of tokens")
+    def _client(self) -> Endpoint:
+        return self._endpoint(self.base_url, self.options.timeout_s)
 
 
 class TeiScorer(RemoteScorer):
-    """The cross-encoder of a TEI server, by `/rerank`; see `RemoteScorer`. Its key, if any, is TEI_API_KEY.
+    """The cross-encoder of a TEI server, whose `/rerank` is another; see `RemoteScorer`. Its key, if any: TEI_API_KEY.
 
     What is longer than the model reads is cut by the server; see `pair_tokens`.
     """
@@ -171,87 +198,40 @@ class TeiScorer(RemoteScorer):
             del self._info  # the server answers by now, and is asked again how much it reads
         return scores
 
-    def ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
-        """Return the score of each passage by its place."""
-        body = {"query": question, "texts": passages, "truncate": True, "raw_scores": False}
-        found = self.endpoint.post("/rerank", body, _check_ranks)
-        return {each["index"]: float(each["score"]) for each in found}
-
-    def check(self) -> None:
-        """Refuse a server of another model."""
-        super().check()
-        if self._info is not None and self._info.model_id != self.name:
-            raise ModelError(
-                f"The server at {self.base_url} has the model {self._info.model_id}, and {self.name} was asked for; "
-                f"write tei:{self._info.model_id}, or give the base_url of another."
-            )
-
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of a pair that the model reads; None where the server does not say."""
-        return self._info.max_input_length if self._info else None
+        return self._info.get("max_input_length") if self._info else None
 
-    def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
-        """Return the tokens of each text."""
+    def _ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
+        body = {"query": question, "texts": passages, "truncate": True, "raw_scores": False}
+        return {each["index"]: float(each["score"]) for each in self._client.post("/rerank", body, _check_ranks)}
+
+    def _check(self) -> None:
+        super()._check()
+        if self._info is not None and (found := self._info["model_id"]) != self.name:
+            raise ModelError(
+                f"The server at {self.base_url} has the model {found}, and {self.name} was asked for; write "
+                f"tei:{found}, or give the base_url of another."
+            )
+
+    def _count(self, texts: Sequence[str]) -> Mapping[str, int]:
         found: list[list[Any]] = []
         for start in range(0, len(texts), self.options.batch_size):
             batch = {"inputs": list(texts[start : start + self.options.batch_size])}
-            found += self.endpoint.post("/tokenize", batch, _check_tokens)
+            found += self._client.post("/tokenize", batch, _check_tokens)
         return dict(zip(texts, map(len, found), strict=True))
 
     @cached_property
     def _info(self) -> _Info | None:
         try:
-            return _Info.model_validate(self.endpoint.get("/info", _check_info))
+            found: _Info = self._client.get("/info", _check_info)
+            return found
         except Exception:  # calls will say so, and try again
             return None
 
 
-_VERSION = re.compile(r"/v\d+/?$")
-
-
-class _Result(BaseModel):
-    index: StrictInt
-    relevance_score: FiniteFloat
-
-
-class _Results(BaseModel):
-    results: list[_Result]
-
-
-class _Counted(BaseModel):
-    count: StrictInt
-
-
-class _Model(BaseModel):
-    id: StrictStr
-    max_model_len: StrictInt | None = None
-
-
-class _Models(BaseModel):
-    data: list[_Model]
-
-
-_check_results = check_of(_Results, "list of relevance scores")
-_check_count = check_of(_Counted, "count of tokens")
-_check_models = check_of(_Models, "list of models")
-
-
-class _DocumentsScorer(RemoteScorer):
-    """What they have in common."""
-
-    def ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
-        """Return the score of each passage by its place."""
-        body = {"model": self.name, "query": question, "documents": passages, **self.more(passages)}
-        found = self.endpoint.post("/rerank", body, _check_results)
-        return {each["index"]: float(each["relevance_score"]) for each in found["results"]}
-
-    def more(self, passages: list[str]) -> Mapping[str, Any]:
-        """Return what this server's body has besides."""
-        return {"top_n": len(passages)}
-
-
-class VllmScorer(_DocumentsScorer):
+class VllmScorer(RemoteScorer):
     """A cross-encoder of a vLLM server, or of another with its route (llama.cpp, Infinity); see `RemoteScorer`.
 
     Its key, if any, is VLLM_API_KEY. A pair that is longer than `max_tokens`, or than the server says that its model
@@ -263,25 +243,19 @@ class VllmScorer(_DocumentsScorer):
     key_variables = ("VLLM_API_KEY",)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return provider, name and address, and where pairs are cut if that is given; never the key."""
-        return {
-            **super().identity(),
-            **({} if self.options.max_tokens is None else {"max_tokens": self.options.max_tokens}),
-        }
-
-    def more(self, passages: list[str]) -> Mapping[str, Any]:
-        """Return where pairs are cut."""
-        cut = {} if self.most_tokens is None else {"truncate_prompt_tokens": self.most_tokens}
-        return {"top_n": len(passages), **cut}
+        """Return provider, name and address, and where pairs are cut if an option says it; never the key."""
+        limit = self.options.max_tokens
+        return {**super().identity(), **({} if limit is None else {"max_tokens": limit})}
 
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of a pair that are read: `max_tokens`, else what the server says."""
         return self.options.max_tokens or self._server_limit
 
-    def counted(self, texts: Sequence[str]) -> Mapping[str, int]:
-        """Return the tokens of each text."""
+    def _more(self) -> Mapping[str, Any]:
+        return {} if self.most_tokens is None else {"truncate_prompt_tokens": self.most_tokens}
 
+    def _count(self, texts: Sequence[str]) -> Mapping[str, int]:
         def count(text: str) -> int:
             return int(self._root.post("/tokenize", {"model": self.name, "prompt": text}, _check_count)["count"])
 
@@ -290,17 +264,17 @@ class VllmScorer(_DocumentsScorer):
     @cached_property
     def _server_limit(self) -> int | None:
         try:
-            listed = _Models.model_validate(self._root.get("/v1/models", _check_models))
+            listed: list[_Model] = self._root.get("/v1/models", _check_models)["data"]
         except Exception:  # a server that does not say
             return None
-        return next((model.max_model_len for model in listed.data if model.id == self.name), None)
+        return next((model.get("max_model_len") for model in listed if model["id"] == self.name), None)
 
     @cached_property
     def _root(self) -> Endpoint:
-        return Endpoint(_VERSION.sub("", self.base_url), self.options.timeout_s, bearer(self.key()))
+        return self._endpoint(_VERSION.sub("", self.base_url), self.options.timeout_s)
 
 
-class CohereScorer(_DocumentsScorer):
+class CohereScorer(RemoteScorer):
     """A reranker of Cohere, or of a gateway with its route; see `RemoteScorer`. Its key is CO_API_KEY.
 
     The service reads `max_tokens` of a passage, and leaves out the rest.
@@ -309,20 +283,12 @@ class CohereScorer(_DocumentsScorer):
     provider = "cohere"
     address = "https://api.cohere.com/v2"
     key_variables = ("CO_API_KEY", "COHERE_API_KEY")
-
+    needs_key = True
     defaults = RemoteOptions(max_tokens=4096)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, address, and how much of a passage is read; never the key."""
         return {**super().identity(), "max_tokens": self.options.max_tokens}
-
-    def more(self, passages: list[str]) -> Mapping[str, Any]:
-        """Return how much of a passage is read."""
-        return {"top_n": len(passages), "max_tokens_per_doc": self.options.max_tokens}
-
-    def key(self) -> str:
-        """Return the key; raise a `ModelError` where none is set."""
-        return require_key(self.key_variables)
 
     @property
     def most_tokens(self) -> int | None:
@@ -333,37 +299,17 @@ class CohereScorer(_DocumentsScorer):
         """Return an upper estimate of the tokens of each passage: the question does not count."""
         return [estimated_tokens(passage) for _, passage in pairs]
 
+    def _more(self) -> Mapping[str, Any]:
+        return {"max_tokens_per_doc": self.options.max_tokens}
 
-class JinaScorer(_DocumentsScorer):
+
+class JinaScorer(RemoteScorer):
     """A reranker of Jina, or of a gateway with its route; see `RemoteScorer`. Its key is JINA_API_KEY."""
 
     provider = "jina"
     address = "https://api.jina.ai/v1"
     key_variables = ("JINA_API_KEY",)
+    needs_key = True
 
-    def key(self) -> str:
-        """Return the key; raise a `ModelError` where none is set."""
-        return require_key(self.key_variables)
-
-    def more(self, passages: list[str]) -> Mapping[str, Any]:
-        """Return that the passages need not come back."""
-        return {"top_n": len(passages), "return_documents": False}
-
-
-_CHECK_S = 2.0
-
-
-def tei_problem() -> str:
-    """Return why no TEI server can be asked here, and what to write for another; '' where one answers."""
-    return _problem(TeiScorer("MODEL"))
-
-
-def vllm_problem() -> str:
-    """Return why no vLLM server can be asked here; see `tei_problem`."""
-    return _problem(VllmScorer("MODEL"))
-
-
-def _problem(scorer: RemoteScorer) -> str:
-    if not scorer.problem(_CHECK_S):
-        return ""
-    return f"Nothing answers at {scorer.base_url}; a server elsewhere is {scorer.provider}:MODEL?base_url=ADDRESS."
+    def _more(self) -> Mapping[str, Any]:
+        return {"return_documents": False}

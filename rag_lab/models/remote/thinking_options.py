@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 TOKENS_OF = {"none": 0, "minimal": 128, "low": 1024, "medium": 8192, "high": 24_576}
+_USUAL = ("low", "medium", "high")
 
 
 def highest_within(levels: Sequence[str], tokens: int) -> str:
@@ -59,24 +60,15 @@ def gemini_thinking(name: str) -> GeminiThinking | None:
     if version < (2, 5):
         return None
     if version == (2, 5):
-        return _of_2_5(family)
-    levels = _gemini_levels(family)
-    return GeminiThinking(TOKENS_OF[levels[0]], 65_536, levels=levels)
-
-
-def _of_2_5(family: str) -> GeminiThinking:
-    if "pro" in family:
-        return GeminiThinking(128, 32_768)
-    return GeminiThinking(512 if "lite" in family else 1, 24_576, can_stop=True)
-
-
-def _gemini_levels(family: str) -> tuple[str, ...]:
+        if "pro" in family:
+            return GeminiThinking(128, 32_768)
+        return GeminiThinking(512 if "lite" in family else 1, 24_576, can_stop=True)
     if "flash" in family:
-        return ("minimal", "low", "medium", "high")
-    return ("low", "high") if family.startswith("gemini-3-pro") else ("low", "medium", "high")
+        return GeminiThinking(TOKENS_OF["minimal"], 65_536, levels=("minimal", *_USUAL))
+    levels = ("low", "high") if family.startswith("gemini-3-pro") else _USUAL
+    return GeminiThinking(TOKENS_OF["low"], 65_536, levels=levels)
 
 
-_USUAL = ("low", "medium", "high")
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
@@ -92,14 +84,6 @@ class Efforts:
         """Tokens of thinking that it cannot do without."""
         return TOKENS_OF[self.levels[0]] if self.levels else 0
 
-    def effort(self, tokens: int) -> str:
-        """Return the highest effort that fits so many tokens of thinking; '' for a model that does not reason."""
-        return highest_within(self.levels, tokens) if self.levels else ""
-
-    def takes_sampling(self, effort: str) -> bool:
-        """Tell whether a request of this effort may name temperature and top_p."""
-        return self.samples and effort in ("", "none")
-
 
 @cache
 def efforts_of(name: str) -> Efforts:
@@ -113,19 +97,7 @@ def efforts_of(name: str) -> Efforts:
     return Efforts(tuple(named), bool(profile.get("temperature")))
 
 
-_OLLAMA_LEVELS = ("low", "medium", "high")
-_FAMILY = "gpt-oss"
-
-
-def least_tokens(name: str) -> int:
-    """Return the tokens of thinking that a model cannot do without."""
-    return TOKENS_OF["low"] if _has_levels(name) else 0
-
-
 def level_of(name: str, tokens: int) -> str:
-    """Return the highest level that fits so many tokens of thinking, `low` at the least; '' where a model has none."""
-    return highest_within(_OLLAMA_LEVELS, tokens) if _has_levels(name) else ""
-
-
-def _has_levels(name: str) -> bool:
-    return name.rpartition("/")[2].startswith(_FAMILY)
+    """Return the highest level of an Ollama model for so many tokens, `low` at the least; '' for one without levels."""
+    has_levels = name.rpartition("/")[2].startswith("gpt-oss")
+    return highest_within(_USUAL, tokens) if has_levels else ""

@@ -18,7 +18,7 @@ from tiny_models import write_tiny_gguf
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
 from rag_lab.models.host import hosted
-from rag_lab.models.host.address import HOST_VARIABLE, log_path, model_host, model_processes
+from rag_lab.models.host.address import HOST_VARIABLE, model_host, model_processes
 from rag_lab.models.host.hosted import HostedChat
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
@@ -158,7 +158,7 @@ def test_garbage_and_silence_at_its_socket_disturb_no_call_and_keep_no_memory(pl
     silent = [knock(place, held.name, sent) for sent in (b"", *GARBAGE)]
     (again,) = shared.chat_model(tiny).generate([REQUEST])
     assert (again.text, [one.process for one in model_processes(place)]) == (first.text, [held.process])
-    assert "Traceback" not in log_path(place, held.name).read_text()
+    assert "Traceback" not in (place / f"{held.name}.log").read_text()
     other = tiny.replace("context=256", "context=512")
     shared.chat_model(other).generate([REQUEST])  # the first ends, whoever is silent there
     assert [one.model for one in model_processes(place)] == [other]

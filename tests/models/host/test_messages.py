@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from rag_lab.models.host.messages import (
     error_sent,
     receive,
     replies_received,
-    replies_sent,
     requests_received,
     requests_sent,
     send,
@@ -38,7 +38,7 @@ REQUESTS = [
 ]
 REPLIES = [
     ChatReply("text", "thought", 3, 4, 0.1 + 0.2, 1e-9, machine=MachineUse(0.1, None, 2.5)),
-    ChatReply(error="too long", transient=True, asked=False, truncated=True),
+    ChatReply("\ud800", error="too long", transient=True, asked=False, truncated=True),
 ]
 
 
@@ -53,7 +53,7 @@ def sent(message):
 def test_what_is_sent_arrives():
     assert requests_received(sent(requests_sent(REQUESTS))) == REQUESTS
     assert list(requests_received(sent(requests_sent(REQUESTS)))[1].json_schema["properties"]) == ["z", "a"]
-    assert replies_received(sent(replies_sent(REPLIES))) == REPLIES
+    assert replies_received(sent(Sent({"replies": [asdict(reply) for reply in REPLIES]}))) == REPLIES
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (0, 384), (0, 0)])

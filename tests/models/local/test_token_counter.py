@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rag_lab.models.local.token_counter import named_context
+from rag_lab.models.local.causal import named_context
 from rag_lab.models.local.transformers import TransformersChat
 
 TEXTS = ["", "what pressure does the press need ?", " grease\n\ngrease ", "</s> who <s>", "Öl, 140 bar", "👍 <unk>"]

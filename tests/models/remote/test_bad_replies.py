@@ -12,7 +12,7 @@ from rag_lab.models.remote.embedders import GeminiEmbedder
 from rag_lab.models.remote.failures import BadReply
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat
-from rag_lab.models.remote.reply_shapes import check_completion
+from rag_lab.models.remote.replies import check_completion
 from rag_lab.models.remote.requests import RetryPolicy
 from rag_lab.records import Question, Trace
 from rag_lab.stages.answer.generate import Generate

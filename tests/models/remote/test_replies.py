@@ -10,7 +10,7 @@ from rag_lab.models.prices import price
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat
-from rag_lab.models.remote.reply_bounds import bounded, counted
+from rag_lab.models.remote.replies import bounded, counted
 from rag_lab.models.shared import MeteredChat
 from rag_lab.models.truncation import request_tokens
 from rag_lab.testing import Scripted, gemini_server, openai_server
