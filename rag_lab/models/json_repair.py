@@ -23,11 +23,7 @@ class RepairError(ValueError):
 
 
 def read_json(text: str) -> tuple[dict[str, Any], str]:
-    """Return the object and the rule that was needed ('' for plain JSON).
-
-    Raises:
-        RepairError: if no rule yields an object.
-    """
+    """Return the object and the rule that was needed ('' for plain JSON)."""
     start = text.find("{")
     if start < 0:
         raise RepairError("there is no JSON object in the reply")
@@ -53,11 +49,7 @@ def read_json(text: str) -> tuple[dict[str, Any], str]:
 
 
 def read_as(text: str, model: type[Model]) -> Model:
-    """Return the object as `model`.
-
-    Raises:
-        RepairError: if no rule yields an object, or it has another shape.
-    """
+    """Return the object as `model`."""
     try:
         return model.model_validate(read_json(text)[0])
     except ValidationError:

@@ -64,9 +64,6 @@ def make_room(folder: Path, need_mb: float, device: str, end: Callable[[address.
     """End models that are held, the longest unused first, until one that needs so much fits, or none is left.
 
     Only those count that are on the same device.
-
-    Raises:
-        ConfigError: if the budget in the environment is no number.
     """
     budget_mb = address.model_budget_mb()
     while others := [one for one in address.model_processes(folder) if one.device == device]:

@@ -77,9 +77,6 @@ def price(provider: str, model: str, *, writes: bool = True) -> Price | None:
     """Return the price of a provider's model, or None where no table has one; the user's goes first.
 
     One that only reads, as embedding models do, needs no price for what it writes.
-
-    Raises:
-        ConfigError: if the user's table cannot be read.
     """
     name = model.removeprefix("models/")
     if of_user := user_prices().get(name):
@@ -98,11 +95,7 @@ def price(provider: str, model: str, *, writes: bool = True) -> Price | None:
 
 
 def user_prices() -> Mapping[str, Price]:
-    """Return the prices in the user's table by the model's name; none where there is no table.
-
-    Raises:
-        ConfigError: if it cannot be read, or the environment names a file that is not there.
-    """
+    """Return the prices in the user's table by the model's name; none where there is no table."""
     path = user_file()
     return {} if path is None else _read(path, path.stat().st_mtime_ns)
 

@@ -11,10 +11,24 @@ from tolerance import FLOAT32
 
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
+from rag_lab.models.local.gguf_file import gguf_tokenizer
 from rag_lab.models.local.query_likelihood import QueryLikelihoodScorer
-from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder
+from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder, read_length
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remembered_vectors import RememberedEmbedder, RememberedScorer
-from rag_lab.models.truncation import most_tokens, truncated_in_pairs, truncated_in_texts
+from rag_lab.models.remote.replies import counted
+from rag_lab.models.truncation import (
+    Truncation,
+    estimated_tokens,
+    fewest_tokens,
+    most_tokens,
+    percent,
+    short_name,
+    truncated_in_pairs,
+    truncated_in_prompt,
+    truncated_in_texts,
+)
+from rag_lab.models.weights import find, packaged
 from rag_lab.testing import HashEmbedder, OverlapScorer
 
 ANSWER = " the press runs at 140 bar ."  # seven tokens of every tokenizer here
@@ -166,3 +180,113 @@ def test_a_model_of_ones_own_says_how_much_it_reads_and_may_count_itself():
     assert over > 2 and none == 0  # an upper estimate
     assert truncated_in_pairs(shared.cross_encoder(MyScorer()), [("a b", "c d e"), ("a", "b")]) == [1, 0]
     assert truncated_in_pairs(shared.cross_encoder(MyScorer(None)), [("a b", "c d e")]) == [0]
+
+
+def test_lengths_become_shares():
+    found = Truncation.of([100, 256, 300, 512], characters=4672, limit=256)
+    assert found == Truncation(256, 4, 2, 4672, 1168, 44 + 256)
+    assert (found.share_longer, found.share_truncated, found.characters_read) == (0.5, 300 / 1168, 1020)
+    assert found.text("the chunks", "sentence_transformers:minilm?device=cpu") == (
+        "50% of the chunks are longer than minilm reads (256 tokens, here about 1,020 characters)"
+    )
+
+
+def test_of_nothing_nothing_is_cut():
+    nothing = Truncation.of([], 0, 256)
+    assert (nothing.share_longer, nothing.share_truncated, nothing.characters_read) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [(0, "0%"), (1, "100%"), (0.0001, "0.1%"), (0.004, "0.4%"), (0.614, "61%"), (0.9999, "99%"), (0.0149, "1%")],
+)
+def test_what_is_cut_is_never_told_as_nothing_nor_what_is_read_as_nothing(share, told):
+    assert percent(share) == told
+
+
+def test_a_model_without_a_provider_keeps_its_name():
+    assert [short_name(name) for name in ("mine", "mine:Embedder?k=1", "openai:a:b")] == ["mine", "Embedder", "a:b"]
+
+
+TEXTS = [
+    "The relief valve of press P-1 opens at 290 bar; don't touch it, e.g. with 3.5 mm gloves (see 4.2).",
+    "Donaudampfschifffahrtsgesellschaftskapitän und Rinderkennzeichnungsfleischetikettierungsüberwachung",
+    "| a | b |\n| --- | --- |\n| 1,200 | https://example.org/a?b=c&d=e |",
+    "阀门在二百九十巴时打开。油每两千小时更换一次。 圧力弁は二百九十バールで開きます。",
+    "ประตูนิรภัยเปิดที่ความดันสองร้อยเก้าสิบบาร์",
+    "x" * 500 + " " + "=" * 80,
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def counters():
+    smollm2 = gguf_tokenizer(packaged("smollm2"))
+    minilm = read_length(find("minilm"))
+    return [lambda text: len(smollm2.encode(text, add_special_tokens=False).ids),
+            lambda text: minilm.of_texts([text], "document")[0]]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_tokenizer_here_makes_fewer_tokens_of_a_text(counters, text):
+    assert fewest_tokens(text) <= counters[0](text)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
+def test_nor_of_any_other(counters, text):
+    assert fewest_tokens(text) <= counters[0](text)
+
+
+def prompt(n):
+    return ChatRequest((Message("system", "Answer from the passages."), Message("user", "press " * n)))
+
+
+def test_what_a_server_cannot_have_read_is_counted():
+    assert truncated_in_prompt(prompt(6000), 4000) == 6000 + 4 - 4000
+    assert truncated_in_prompt(prompt(3000), 3300) == 0
+
+
+def test_a_server_that_reports_a_whole_window_has_cut_what_may_have_been_more():
+    assert truncated_in_prompt(prompt(3200), 4096) == 1
+    assert truncated_in_prompt(prompt(3200), 4095) == 0
+    assert truncated_in_prompt(prompt(900), 4096) == 0  # as an image may take
+
+
+@given(st.integers(1, 3000))
+def test_who_reads_all_is_not_accused(counters, n):
+    request = ChatRequest((Message("user", TEXTS[0] * n),)) if n < 40 else prompt(n)
+    read = sum(counters[0](message.content) for message in request.messages)
+    assert truncated_in_prompt(request, read + (read % 1024 == 0)) == 0
+
+
+def test_counts_of_a_server_carry_what_it_did_not_read_and_estimates_do_not():
+    told, guessed = counted(prompt(6000), ChatReply("ok", tokens_in=4096, tokens_out=1))
+    assert (told.truncated_tokens, guessed) == (6004 - 4096, "")
+    untold, guessed = counted(prompt(6000), ChatReply("ok"))
+    assert untold.truncated_tokens == 0 and guessed
+    known, _ = counted(prompt(6000), ChatReply("ok", tokens_in=4096, tokens_out=1, truncated_tokens=77))
+    assert known.truncated_tokens == 77
+
+
+ESTIMATED = [
+    "The press runs at 140 bar. Its ram guides take grease NLGI 2 every 500 hours.",
+    "| Part | No. |\n|---|---|\n| Filter | F-1204/B |\n",
+    "def f(x):\n    return x ** 2\n",
+    "Überprüfung der Dichtungen; 3,5 mm ≤ Spalt.",
+]
+
+
+@pytest.mark.parametrize("text", ESTIMATED)
+def test_it_is_an_upper_estimate(text):
+    tokenizers = pytest.importorskip("tokenizers")
+    from rag_lab.models.weights import packaged
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(packaged("minilm") / "tokenizer.json"))
+    tokenizer.no_padding()
+    exact = len(tokenizer.encode(text, add_special_tokens=False).ids)
+    assert exact <= estimated_tokens(text) <= 3 * exact
+
+
+@given(st.text(), st.text())
+def test_a_longer_text_never_has_fewer_tokens(first, second):
+    assert estimated_tokens(first + "\n" + second) >= max(estimated_tokens(first), estimated_tokens(second)) - 1

@@ -9,10 +9,11 @@ from pathlib import Path
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models import providers
-from rag_lab.models.card.weight_facts import Cache, WeightFacts, downloaded_folder, folder_facts, gguf_facts
+from rag_lab.models.card.weight_facts import Cache, downloaded_folder, folder_facts, gguf_facts
 from rag_lab.models.config import alternatives, is_failover
 from rag_lab.models.failover import missing_requirement
-from rag_lab.models.protocols import ChatModel, ChatRequest, Message
+from rag_lab.models.local.gguf_storage import GIVEN
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.models.shared import model_of
 from rag_lab.models.weights import find
 from rag_lab.rich_display import rich_display
@@ -64,7 +65,6 @@ class ModelCard:
         return None if self.weights_mb is None else self.weights_mb + (self.cache_mb or 0.0)
 
 
-_FACTS = ("parameters", "trained_tokens", "context_tokens", "licence", "disk_bytes", "cache", "thinks", "sees")
 _HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
 _NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
 
@@ -79,88 +79,67 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
     """
     if is_failover(model):
         raise ModelError(f"A card is of one model, and {len(alternatives(model))} are named; ask for one at a time.")
-    kind = kind or _kind(model)
+    if kind is None:
+        name, chat = providers.split_name(model, providers.CHAT_MODELS)[0], providers.CHAT_MODELS
+        kind = next((kind for kind in providers.MODEL_KINDS if name in providers.providers_of(kind)), chat)
     spec = providers.ModelSpec.parse(model, kind)
     provider = providers.providers_of(kind)[spec.provider]
-    card = ModelCard(
-        model,
-        kind.name,
-        batch=batch,
-        keeps_schema=(bool(model_of(kind, model).constrains_json) if kind is providers.CHAT_MODELS else None),
-    )
-    card = replace(card, notes=_notes(missing_requirement(kind, model)))
-    if spec.provider == "ollama":
-        return _of_ollama(card, spec)
+    keeps_schema = bool(model_of(kind, model).constrains_json) if kind is providers.CHAT_MODELS else None
+    card = ModelCard(model, kind.name, batch=batch, keeps_schema=keeps_schema)
+    card = _noting(card, missing_requirement(kind, model))
     if provider.is_server:
-        told = "Its weights are elsewhere: size and memory are its server's."
         context = spec.options.get("context")
-        return replace(
-            _noting(card, told),
-            context_tokens=int(context) if context else None,
-            sees=None if provider.sees_images else False,
-        )
+        card = replace(card, context_tokens=int(context) if context else None)
+        if spec.provider == "ollama":
+            return _of_ollama(card, spec)
+        sees = None if provider.sees_images else False
+        return replace(_noting(card, "Its weights are elsewhere: size and memory are its server's."), sees=sees)
     source = find(spec.name)
-    if source.on_hub:
-        folder = downloaded_folder(source.location)
-        if folder is None:
-            return _noting(card, f"{source.location} has not been downloaded: its card is known once it is.")
-        return _of_folder(card, folder, spec)
-    path = Path(source.location)
-    return _of_folder(card, path, spec) if path.is_dir() else _of_gguf(card, path, spec)
-
-
-def _kind(model: str) -> Kind:
-    name = providers.split_name(model, providers.CHAT_MODELS)[0]
-    return next((kind for kind in providers.MODEL_KINDS if name in providers.providers_of(kind)), providers.CHAT_MODELS)
-
-
-def _of_gguf(card: ModelCard, path: Path, spec: providers.ModelSpec) -> ModelCard:
-    runs_gguf = spec.provider == "llamacpp"
-    model = model_of(providers.CHAT_MODELS, card.model) if runs_gguf else None
-    facts = gguf_facts(path, model.weights if model else "given", str(spec.options.get("kv", "f16")))
-    card = _with_facts(card, facts)
-    if model is None or facts.parameters is None:
+    path = downloaded_folder(source.location) if source.on_hub else Path(source.location)
+    if path is None:
+        return _noting(card, f"{source.location} has not been downloaded: its card is known once it is.")
+    if path.is_dir():
+        facts = folder_facts(path)
+        if kind not in (providers.CHAT_MODELS, providers.QUERY_LIKELIHOODS):
+            facts["cache"] = None
+        if kind is not providers.CHAT_MODELS:
+            facts |= {"thinks": None, "sees": None}
+        return _held_by_torch(replace(card, **facts), spec)
+    llamacpp = model_of(kind, model) if spec.provider == "llamacpp" else None
+    facts, stored_as, n_bytes = gguf_facts(
+        path, llamacpp.weights if llamacpp else GIVEN, str(spec.options.get("kv", "f16"))
+    )
+    card = replace(card, **facts)
+    if llamacpp is None or card.parameters is None:
         return _held_by_torch(card, spec)
-    bits, weights_mb = 8 * facts.weights_bytes / facts.parameters, facts.weights_bytes / 2**20
-    context = model.context_tokens
-    return replace(card, stored_as=facts.stored_as, bits=bits, weights_mb=weights_mb, context_tokens=context)
-
-
-def _of_folder(card: ModelCard, folder: Path, spec: providers.ModelSpec) -> ModelCard:
-    facts = folder_facts(folder)
-    if card.kind not in (providers.CHAT_MODELS.name, providers.QUERY_LIKELIHOODS.name):
-        facts = replace(facts, cache=None)
-    if card.kind != providers.CHAT_MODELS.name:
-        facts = replace(facts, thinks=None, sees=None)
-    return _held_by_torch(_with_facts(card, facts), spec)
-
-
-def _with_facts(card: ModelCard, facts: WeightFacts) -> ModelCard:
-    return replace(card, **{name: getattr(facts, name) for name in _FACTS})
+    return replace(
+        card,
+        stored_as=stored_as,
+        bits=8 * n_bytes / card.parameters,
+        weights_mb=n_bytes / 2**20,
+        context_tokens=llamacpp.context_tokens,
+    )
 
 
 def _held_by_torch(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
     """Add what the weights take in memory: in 4 bits, in the type asked for, else 32 bits on a CPU and 16 on a GPU."""
-    four_bit = bool(spec.options.get("4bit")) or spec.provider == "unsloth"
-    held = "4 bits (NF4)" if four_bit else str(spec.options.get("dtype") or _default_type(spec))
+    from rag_lab.models.local.causal import device_or_default
+
+    four_bit, held = bool(spec.options.get("4bit")) or spec.provider == "unsloth", str(spec.options.get("dtype", ""))
+    if four_bit:
+        held = "4 bits (NF4)"
+    elif not held:
+        held = "float32" if device_or_default(str(spec.options.get("device", ""))) == "cpu" else "bfloat16"
     bits = _NF4_BITS if four_bit else _HELD_BITS[held]
-    cache = card.cache and replace(card.cache, bits=16.0 if four_bit else bits)
     context = spec.options.get("context") or card.context_tokens or card.trained_tokens
-    weights_mb = None if card.parameters is None else card.parameters * bits / 8 / 2**20
     return replace(
         card,
         stored_as=held,
         bits=bits,
-        cache=cache,
+        cache=card.cache and replace(card.cache, bits=16.0 if four_bit else bits),
         context_tokens=int(context) if context else None,
-        weights_mb=weights_mb,
+        weights_mb=None if card.parameters is None else card.parameters * bits / 8 / 2**20,
     )
-
-
-def _default_type(spec: providers.ModelSpec) -> str:
-    from rag_lab.models.local.causal import device_or_default
-
-    return "float32" if device_or_default(str(spec.options.get("device", ""))) == "cpu" else "bfloat16"
 
 
 def _of_ollama(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
@@ -170,25 +149,19 @@ def _of_ollama(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
     try:
         told, pulled = server.described(spec.name), server.pulled(spec.name)
     except ModelError as error:
-        return _noting(card, str(error))
-    context = spec.options.get("context")
+        return _noting(replace(card, context_tokens=None), str(error))
     return replace(
         _noting(card, f"Ollama tells {pulled.parameters} parameters." if pulled.parameters else ""),
         stored_as=pulled.quantization,
         disk_bytes=pulled.size_bytes,
         trained_tokens=told.context_tokens or None,
-        context_tokens=int(context) if context else None,
         thinks="thinking" in told.capabilities if told.capabilities else None,
         sees="vision" in told.capabilities if told.capabilities else None,
     )
 
 
 def _noting(card: ModelCard, sentence: str) -> ModelCard:
-    return replace(card, notes=tuple(dict.fromkeys((*card.notes, *_notes(sentence)))))
-
-
-def _notes(sentence: str) -> tuple[str, ...]:
-    return (sentence,) if sentence else ()
+    return replace(card, notes=tuple(filter(None, dict.fromkeys((*card.notes, sentence)))))
 
 
 _READ = "The ram guides are greased every five hundred hours; the filter of the oven is changed every month. " * 12
@@ -198,9 +171,13 @@ _WRITTEN_TOKENS = 48
 
 def measure(model: ChatModel) -> Measured:
     """Ask three questions about 300 tokens of text, one after the other, and return what they took."""
-    model.generate([_request("Say hello.")])  # loads it; compiling and caching are none of its speed
+
+    def asked(text: str) -> list[ChatReply]:
+        return model.generate([ChatRequest((Message("user", text),), max_tokens=_WRITTEN_TOKENS)])
+
+    asked("Say hello.")  # loads it; compiling and caching are none of its speed
     started = time.perf_counter()
-    replies = [reply for text in _ASKED for reply in model.generate([_request(_READ + text)])]
+    replies = [reply for text in _ASKED for reply in asked(_READ + text)]
     seconds = time.perf_counter() - started
     if failed := next((reply.error for reply in replies if reply.error), ""):
         raise ModelError(f"The model answered no request: {failed}")
@@ -213,7 +190,3 @@ def measure(model: ChatModel) -> Measured:
         memory_mb=used.memory_mb if used else None,
         joules_per_token=sum(joules) / written if joules and written else None,
     )
-
-
-def _request(text: str) -> ChatRequest:
-    return ChatRequest((Message("user", text),), max_tokens=_WRITTEN_TOKENS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from rag_lab.errors import ModelError
@@ -47,25 +48,19 @@ def better_model() -> str:
     if not missing_key(chat["gemini"].env):
         return f"Its key is set here, so take Gemini: --set {KEY}={chat['gemini'].example}"
     ollama = chat["ollama"].example
-    if os.environ.get("OLLAMA_HOST") or _is_ollama(os.environ.get("OPENAI_BASE_URL", "")):
+    port = None
+    with suppress(ValueError):
+        port = urlsplit(os.environ.get("OPENAI_BASE_URL", "")).port
+    if os.environ.get("OLLAMA_HOST") or port == _PORT_OF_OLLAMA:
         return f"An Ollama server is named here, so take a model of it: --set {KEY}={ollama}"
     if os.environ.get("OPENAI_BASE_URL"):
         return f"OPENAI_BASE_URL is set here, so take a model of that server: --set {KEY}=openai:NAME"
     if os.environ.get("OPENAI_API_KEY"):
         return f"A key is set here, so take OpenAI: --set {KEY}=openai:gpt-4o-mini"
-    if not missing_package("unsloth", "unsloth") and not cuda_problem(
-        "unsloth"
-    ):  # torch is loaded for the second alone
+    # torch is loaded for the second question alone
+    if not missing_package("unsloth", "unsloth") and not cuda_problem("unsloth"):
         return f"There is a GPU here, so take: --set {KEY}={chat['unsloth'].example}"
     install = "" if shutil.which("ollama") else "install Ollama (https://ollama.com), "
     return (
         f"No key and no GPU is set up here; {install}run `rag-lab models pull {ollama}`, then take --set {KEY}={ollama}"
     )
-
-
-def _is_ollama(address: str) -> bool:
-    """Tell whether an address is of Ollama's OpenAI interface."""
-    try:
-        return urlsplit(address).port == _PORT_OF_OLLAMA
-    except ValueError:
-        return False

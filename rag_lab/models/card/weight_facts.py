@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -58,37 +60,31 @@ class Cache:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightFacts:
-    """What a folder or a file says of its weights; None is what it does not say."""
-
-    parameters: int | None
-    disk_bytes: int
-    trained_tokens: int | None
-    licence: str
-    cache: Cache | None
-    thinks: bool | None
-    sees: bool | None
-    context_tokens: int | None = None  # that are read of a text, by an embedding model that is set to read less
-    stored_as: str = ""  # of a GGUF file, as are the bytes in memory
-    weights_bytes: int = 0
-
-
-def folder_facts(folder: Path) -> WeightFacts:
-    """Return the facts of the weights in `folder`; no library is asked."""
-    config = _json(folder / "config.json")
+def folder_facts(folder: Path) -> dict[str, Any]:
+    """Return what a folder says of its weights, by the card's fields, None where it does not; no library is asked."""
+    config, template = _json(folder / "config.json"), folder / "chat_template.jinja"
     text = config.get("text_config") or config
-    template = _template(folder)
-    return WeightFacts(
-        parameters=sum(map(_parameters, folder.glob("*.safetensors"))) or None,
-        disk_bytes=bytes_on_disk(folder),
-        trained_tokens=text.get("max_position_embeddings"),
-        context_tokens=_json(folder / "sentence_bert_config.json").get("max_seq_length"),
-        licence=_licence(folder),
-        cache=_cache(text),
-        thinks=None if template is None else "enable_thinking" in template or "<think" in template,
-        sees="vision_config" in config if config else None,
-    )
+    written: str | None = _json(folder / "tokenizer_config.json").get("chat_template")
+    if template.is_file():
+        written = template.read_text(encoding="utf-8", errors="replace")
+    layers, heads, width = (text.get(key) for key in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+    cache, licence = None, ""
+    if layers and heads and width:
+        cache = Cache(layers, text.get("num_key_value_heads") or heads, text.get("head_dim") or width // heads)
+    with suppress(OSError):  # the head of the model's README names it
+        head = (folder / "README.md").read_text(encoding="utf-8", errors="replace").splitlines()[:60]
+        licence = next((line.partition(":")[2].strip() for line in head if line.startswith("license:")), "")
+    return {
+        "parameters": sum(map(_parameters, folder.glob("*.safetensors"))) or None,
+        "disk_bytes": bytes_on_disk(folder),
+        "trained_tokens": text.get("max_position_embeddings"),
+        # that are read of a text, by an embedding model that is set to read less
+        "context_tokens": _json(folder / "sentence_bert_config.json").get("max_seq_length"),
+        "licence": licence,
+        "cache": cache,
+        "thinks": None if written is None else "enable_thinking" in str(written) or "<think" in str(written),
+        "sees": "vision_config" in config if config else None,
+    }
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -111,32 +107,11 @@ def _parameters(path: Path) -> int:
         return 0
 
 
-def _cache(text: dict[str, Any]) -> Cache | None:
-    layers, heads, width = (text.get(key) for key in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
-    if not layers or not heads or not width:
-        return None
-    return Cache(layers, text.get("num_key_value_heads") or heads, text.get("head_dim") or width // heads)
+def gguf_facts(path: Path, weights: str, kv: str) -> tuple[dict[str, Any], str, int]:
+    """Return the facts of a GGUF file; how its weights are stored, asked for as `weights`, and the bytes they take.
 
-
-def _template(folder: Path) -> str | None:
-    whole = folder / "chat_template.jinja"
-    if whole.is_file():
-        return whole.read_text(encoding="utf-8", errors="replace")
-    template = _json(folder / "tokenizer_config.json").get("chat_template")
-    return None if template is None else str(template)
-
-
-def _licence(folder: Path) -> str:
-    """Return the licence that the head of the model's README names."""
-    try:
-        lines = (folder / "README.md").read_text(encoding="utf-8", errors="replace").splitlines()[:60]
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("license:")), "")
-
-
-def gguf_facts(path: Path, weights: str = GIVEN, kv: str = "f16") -> WeightFacts:
-    """Return the facts of the file at `path`, its weights stored as `weights` and its cache as `kv`."""
+    Its cache is stored as `kv`.
+    """
     from gguf import GGUFReader
 
     try:
@@ -144,17 +119,20 @@ def gguf_facts(path: Path, weights: str = GIVEN, kv: str = "f16") -> WeightFacts
     except (ValueError, KeyError, IndexError, OSError) as error:
         raise ModelError(f"{path.name} is not a whole GGUF file ({error}); download it again.") from error
     found = gguf_metadata(path) or {}
-    return WeightFacts(
-        parameters=sum(prod(tensor.shape.tolist()) for tensor in tensors),
-        weights_bytes=sum(stored_bytes(tensor, weights) for tensor in tensors),
-        stored_as=_most_bytes(tensors) if weights == GIVEN else weights.upper(),
-        trained_tokens=_of(found, "context_length"),
-        licence=str(found.get("general.license", "")),
-        cache=gguf_cache(found, kv),
-        thinks=gguf_card(found).thinks,
-        sees=False,
-        disk_bytes=path.stat().st_size,
-    )
+    n_values: Counter[str] = Counter()
+    for tensor in tensors:
+        n_values[tensor.tensor_type.name] += prod(tensor.shape.tolist())
+    facts = {
+        "parameters": n_values.total(),
+        "disk_bytes": path.stat().st_size,
+        "trained_tokens": _of(found, "context_length"),
+        "licence": str(found.get("general.license", "")),
+        "cache": gguf_cache(found, kv),
+        "thinks": gguf_card(found).thinks,
+        "sees": False,
+    }
+    stored_as = n_values.most_common(1)[0][0] if weights == GIVEN else weights.upper()
+    return facts, stored_as, sum(stored_bytes(tensor, weights) for tensor in tensors)
 
 
 def _of(found: dict[str, Any], key: str) -> int | None:
@@ -169,11 +147,3 @@ def gguf_cache(found: dict[str, Any], kv: str = "f16") -> Cache | None:
         return None
     head_dim = _of(found, "attention.key_length") or width // heads
     return Cache(layers, _of(found, "attention.head_count_kv") or heads, head_dim, TYPES[kv].bits)
-
-
-def _most_bytes(tensors: Any) -> str:
-    """Return the type that most of the weights have."""
-    n_values: dict[str, int] = {}
-    for tensor in tensors:
-        n_values[tensor.tensor_type.name] = n_values.get(tensor.tensor_type.name, 0) + prod(tensor.shape.tolist())
-    return max(n_values, key=lambda name: n_values[name])

@@ -21,25 +21,18 @@ from rag_lab._kit.process import OWNER_FILE, Process, owner_runs, remove_scratch
 from rag_lab.errors import ConfigError
 
 BUDGET_VARIABLE = "RAG_LAB_MODEL_MEMORY_GB"
-_MIB_A_GB = 1024.0
 
 
 def model_budget_mb() -> float | None:
-    """Return the MiB that all models of a sweep may take together here; None where the user leaves it to the machine.
-
-    Raises:
-        ConfigError: if it is no positive number.
-    """
-    given = os.environ.get(BUDGET_VARIABLE, "").strip()
+    """Return the MiB that all models of a sweep may take here together; None where the user leaves that open."""
+    given, budget_gb = os.environ.get(BUDGET_VARIABLE, "").strip(), 0.0
     if not given:
         return None
-    try:
+    with suppress(ValueError):
         budget_gb = float(given)
-    except ValueError:
-        budget_gb = 0.0
     if not 0.0 < budget_gb < float("inf"):
         raise ConfigError(f"{BUDGET_VARIABLE} is {given!r}; give a positive number of gigabytes, such as 16, or none.")
-    return budget_gb * _MIB_A_GB
+    return budget_gb * 1024
 
 
 HOST_VARIABLE = "RAG_LAB_MODEL_HOST"
@@ -53,9 +46,6 @@ def model_host() -> Iterator[dict[str, str]]:
     """Yield the environment by which kernels share models; at the end whatever holds one has ended.
 
     It is empty where the user has switched this off.
-
-    Raises:
-        ConfigError: if the budget of memory in the environment is no number.
     """
     model_budget_mb()
     if os.environ.get(HOST_VARIABLE) == OFF:

@@ -32,22 +32,14 @@ class Sent:
 
 
 def send(connection: Connection, message: Sent) -> None:
-    """Send a message.
-
-    Raises:
-        OSError: if nobody is there.
-    """
+    """Send a message."""
     connection.send_bytes(json.dumps({**message.head, "n_parts": len(message.parts)}).encode("ascii"))
     for part in message.parts:
         connection.send_bytes(part)
 
 
 def receive(connection: Connection) -> Sent:
-    """Wait for a message.
-
-    Raises:
-        EOFError, OSError: if the other side has gone, or sends what is no message.
-    """
+    """Wait for a message."""
     try:
         head = json.loads(connection.recv_bytes(_MOST_BYTES))
         return Sent(head, tuple(connection.recv_bytes(_MOST_BYTES) for _ in range(head.pop("n_parts"))))

@@ -151,22 +151,20 @@ def _reply(tokenizer: Any, prompt: GuidedPrompt, seconds: float) -> ChatReply:
     guide = prompt.guide
     if guide.problem:
         return ChatReply(error=guide.problem, seconds=seconds)
-    text, unmarked = split_thinking(_decoded(tokenizer, guide.reply_ids))
-    thinking = _decoded(tokenizer, guide.thought_ids).removeprefix("<think>").strip().removesuffix("</think>").strip()
+    decoded, thought = (
+        str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        for ids in (guide.reply_ids, guide.thought_ids)
+    )
+    text, unmarked = split_thinking(decoded)
     return ChatReply(
         text=text,
-        thinking=thinking or unmarked,
+        thinking=thought.removeprefix("<think>").strip().removesuffix("</think>").strip() or unmarked,
         tokens_in=len(prompt.ids),
         tokens_out=len(guide.thought_ids) + len(guide.reply_ids),
         seconds=seconds,
         truncated=guide.truncated,
         thinking_tokens=len(guide.thought_ids),
     )
-
-
-def _decoded(tokenizer: Any, ids: list[int]) -> str:
-    text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,13 @@ class BatchCheck:
     @property
     def tokens_a_second(self) -> tuple[float, float]:
         """Tokens written a second, one at a time and together."""
-        return _speed(self.alone), _speed(self.together)
+        alone, together = (
+            sum(reply.tokens_out for reply in replies) / seconds
+            if (seconds := sum(r.seconds for r in replies))
+            else 0.0
+            for replies in (self.alone, self.together)
+        )
+        return alone, together
 
 
 def check_batch(model: ChatModel, requests: Sequence[ChatRequest]) -> BatchCheck:
@@ -199,8 +203,3 @@ def check_batch(model: ChatModel, requests: Sequence[ChatRequest]) -> BatchCheck
     if failed:
         raise ModelError(f"The model gave no reply to compare: {failed}")
     return BatchCheck(tuple(alone), tuple(together))
-
-
-def _speed(replies: Sequence[ChatReply]) -> float:
-    seconds = sum(reply.seconds for reply in replies)
-    return sum(reply.tokens_out for reply in replies) / seconds if seconds else 0.0

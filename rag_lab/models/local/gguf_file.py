@@ -54,11 +54,7 @@ def gguf_problem(path: Path) -> str:
 
 
 def _head(path: Path) -> tuple[Mapping[str, Any], int]:
-    """Return the settings without their lists, and the size of the whole file, 0 where its weights are of a new type.
-
-    Raises:
-        OSError, ValueError, KeyError, struct.error: if it cannot be read.
-    """
+    """Return the settings without lists, and the size of the whole file, 0 where its weights are of a new type."""
     stat = path.stat()
     return _read_head(path, stat.st_size, stat.st_mtime_ns)
 

@@ -60,11 +60,7 @@ KV_TYPES = ("f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")  # of which
 
 
 def quantized(values: npt.NDArray[np.float32], kind: StoredType) -> npt.NDArray[np.uint8]:
-    """Return `values` of shape (..., row) as bytes of shape (..., row / block * block_bytes).
-
-    Raises:
-        ValueError: if neither library rounds to this type.
-    """
+    """Return `values` of shape (..., row) as bytes of shape (..., row / block * block_bytes)."""
     from gguf import GGMLQuantizationType, quants
 
     with suppress(NotImplementedError, ValueError):  # a type that gguf only reads, or does not know

@@ -23,11 +23,6 @@ class ThinkingMarks:
     closing: tuple[int, ...]
     after: tuple[int, ...]
 
-    def opened_in(self, prompt: list[int]) -> bool:
-        """Tell whether the prompt leaves a thought open, as templates of models do that always think."""
-        last = next((token for token in reversed(prompt) if token in (self.open, self.close)), self.close)
-        return last == self.open
-
 
 @lru_cache(maxsize=4)
 def thinking_marks(tokenizer: Any) -> ThinkingMarks | None:
@@ -35,12 +30,8 @@ def thinking_marks(tokenizer: Any) -> ThinkingMarks | None:
     vocabulary = tokenizer.get_vocab()
     if _OPEN not in vocabulary or _CLOSE not in vocabulary:
         return None
-    close, after = vocabulary[_CLOSE], _ids(tokenizer, "\n\n")
-    return ThinkingMarks(vocabulary[_OPEN], close, (*_ids(tokenizer, "\n"), close, *after), after)
-
-
-def _ids(tokenizer: Any, text: str) -> tuple[int, ...]:
-    return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+    line, after = (tuple(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in ("\n", "\n\n"))
+    return ThinkingMarks(vocabulary[_OPEN], vocabulary[_CLOSE], (*line, vocabulary[_CLOSE], *after), after)
 
 
 class Thought:
@@ -193,7 +184,9 @@ def guided_prompt(tokenizer: Any, ends: tuple[int, ...], request: ChatRequest, c
         raise PromptError(f"The model's chat template refuses the messages: {one_line(str(error))}") from error
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template wrote the special tokens
     marks = thinking_marks(tokenizer)
-    opened = marks is not None and marks.opened_in(ids)
+    opened = False  # whether the prompt leaves a thought open, as templates of models do that always think
+    if marks is not None:
+        opened = next((token for token in reversed(ids) if token in (marks.open, marks.close)), None) == marks.open
     room = context_tokens - len(ids)
     for_reply = room - (len(marks.closing) if marks is not None and opened else 0)
     if for_reply < 1:

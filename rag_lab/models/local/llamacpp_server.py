@@ -53,11 +53,7 @@ class LlamaCppServer:
         self.count_tokens = lru_cache(maxsize=65_536)(self._count_tokens)
 
     def chat(self, messages: Messages, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return llama.cpp's chat completion.
-
-        Raises:
-            ServerError: if this request cannot be answered (too long, a schema that is not understood).
-        """
+        """Return llama.cpp's chat completion."""
         with self._lock:
             slot, reusing = self._prime(messages[:-1], settings)
             return self._call({"messages": messages, "id_slot": slot, "cache_prompt": reusing, **settings})

@@ -7,7 +7,6 @@ Generation*, EMNLP 2022, section 2.2: the mean log-probability of the question's
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,6 @@ from rag_lab.models.weights import find
 _BEFORE = "Passage: "
 _AFTER = "\nPlease write a question based on this passage.\nQuestion:"
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    index: int
-    ids: list[int]
-    asked: int  # position of the question's first token
 
 
 class QueryLikelihoodScorer(OnCausalLM):
@@ -56,11 +48,22 @@ class QueryLikelihoodScorer(OnCausalLM):
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the mean log-likelihood a token of each question given its passage, in order, to six decimals."""
-        rows = sorted(self._rows(pairs), key=lambda row: (len(row.ids), row.asked, row.ids))
+        if not pairs:
+            return []
+        with_marks, bare = self._tokenizer("x")["input_ids"][:1], self._tokens("x")[:1]
+        leading = with_marks if with_marks != bare else []  # what some models (Gemma, Llama) expect before everything
+        before, after = leading + self._tokens(_BEFORE), self._tokens(_AFTER)
+        passages = {text: self._tokens(text)[: self.passage_tokens] for text in {passage for _, passage in pairs}}
+        questions = {text: self._tokens(f" {text.strip()}") for text in {question for question, _ in pairs}}
+        rows = []  # tokens, and the position of the question's first one
+        for question, passage in pairs:
+            prompt = before + passages[passage] + after
+            rows.append((prompt + questions[question], len(prompt)))
+        order = sorted(range(len(rows)), key=lambda index: (len(rows[index][0]), rows[index][1], rows[index][0]))
         scores: dict[int, float] = {}
-        for start in range(0, len(rows), self.batch_size):
-            batch = rows[start : start + self.batch_size]
-            scores.update(zip((row.index for row in batch), self._likelihoods(batch), strict=True))
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            scores.update(zip(batch, self._likelihoods([rows[index] for index in batch]), strict=True))
         return [round(scores[index], _DECIMALS) for index in range(len(pairs))]
 
     @property
@@ -79,19 +82,7 @@ class QueryLikelihoodScorer(OnCausalLM):
         lengths = {text: count(text) for text in {passage for _, passage in pairs}}
         return [lengths[passage] for _, passage in pairs]
 
-    def _rows(self, pairs: Sequence[tuple[str, str]]) -> list[_Row]:
-        if not pairs:
-            return []
-        before, after = self._leading + self._tokens(_BEFORE), self._tokens(_AFTER)
-        passages = {text: self._tokens(text)[: self.passage_tokens] for text in {passage for _, passage in pairs}}
-        questions = {text: self._tokens(f" {text.strip()}") for text in {question for question, _ in pairs}}
-        rows = []
-        for index, (question, passage) in enumerate(pairs):
-            prompt = before + passages[passage] + after
-            rows.append(_Row(index, prompt + questions[question], len(prompt)))
-        return rows
-
-    def _likelihoods(self, batch: Sequence[_Row]) -> list[float]:
+    def _likelihoods(self, batch: Sequence[tuple[list[int], int]]) -> list[float]:
         """Return the mean log-likelihoods of one batch.
 
         Rows are padded on the right: causal attention never looks there, so no mask is needed and the fast kernel
@@ -99,9 +90,9 @@ class QueryLikelihoodScorer(OnCausalLM):
         """
         import torch
 
-        first = min(row.asked for row in batch) - 1  # the position that predicts a question's first token
-        longest = max(len(row.ids) for row in batch)
-        ids = torch.tensor([row.ids + [row.ids[-1]] * (longest - len(row.ids)) for row in batch])
+        first = min(asked for _, asked in batch) - 1  # the position that predicts a question's first token
+        longest = max(len(ids) for ids, _ in batch)
+        ids = torch.tensor([row + [row[-1]] * (longest - len(row)) for row, _ in batch])
         ids = ids.to(self._lm.model.device)
         with self._lm.lock, torch.inference_mode():
             kept = torch.arange(first, longest - 1, device=ids.device)
@@ -109,19 +100,13 @@ class QueryLikelihoodScorer(OnCausalLM):
             chosen = logits.gather(2, ids[:, first + 1 :, None]).squeeze(2)
             likelihoods = (chosen - logits.logsumexp(2)).double().cpu()
         return [
-            float(values[row.asked - 1 - first : len(row.ids) - 1 - first].mean())
-            for row, values in zip(batch, likelihoods, strict=True)
+            float(values[asked - 1 - first : len(row) - 1 - first].mean())
+            for (row, asked), values in zip(batch, likelihoods, strict=True)
         ]
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
-
-    @cached_property
-    def _leading(self) -> list[int]:
-        """The token that some models (Gemma, Llama) expect before everything."""
-        ids: list[int] = self._tokenizer("x")["input_ids"]
-        return ids[:1] if ids[:1] != self._tokens("x")[:1] else []
 
     @cached_property
     def _count(self) -> Count:

@@ -33,35 +33,26 @@ def token_bytes(tokenizer: Any) -> list[bytes] | None:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return None
-    steps = _step_names(json.loads(backend.to_str()).get("decoder") or {})
-    if "ByteLevel" in steps:
-        # GPT-2's alphabet: printable bytes are themselves, others from 256 on (Radford et al. 2019, `encoder.py`)
-        printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-        others = [byte for byte in range(256) if byte not in printable]
-        alphabet = {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
-        written = {number: _byte_level(token, alphabet) for token, number in tokenizer.get_vocab().items()}
-    elif steps & _SENTENCEPIECE:
-        written = {number: _sentencepiece(token) for token, number in tokenizer.get_vocab().items()}
-    else:
-        return None
+    todo, steps = [json.loads(backend.to_str()).get("decoder") or {}], set()
+    while todo:
+        step = todo.pop()
+        steps.add(step.get("type", ""))
+        todo += step.get("decoders", ())
+    # GPT-2's alphabet: printable bytes are themselves, others from 256 on (Radford et al. 2019, `encoder.py`)
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    alphabet = {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+    written: dict[int, bytes] = {}
+    for token, number in tokenizer.get_vocab().items():
+        if "ByteLevel" in steps:  # one with a letter outside of the alphabet was added, and is written as it stands
+            is_added = any(letter not in alphabet for letter in token)
+            written[number] = token.encode() if is_added else bytes(alphabet[letter] for letter in token)
+        elif steps & _SENTENCEPIECE:
+            single = _BYTE_TOKEN.fullmatch(token)
+            written[number] = bytes([int(single[1], 16)]) if single else token.replace(_WORD_START, " ").encode()
+        else:
+            return None
     return [written.get(number, b"") for number in range(max(written) + 1)]
-
-
-def _step_names(step: dict[str, Any]) -> set[str]:
-    return {step.get("type", "")}.union(*(_step_names(inner) for inner in step.get("decoders", ())))
-
-
-def _byte_level(token: str, alphabet: dict[str, int]) -> bytes:
-    """Return the token's bytes; one with a letter outside of the alphabet was added, and is written as it stands."""
-    try:
-        return bytes(alphabet[letter] for letter in token)
-    except KeyError:
-        return token.encode()
-
-
-def _sentencepiece(token: str) -> bytes:
-    single = _BYTE_TOKEN.fullmatch(token)
-    return bytes([int(single[1], 16)]) if single else token.replace(_WORD_START, " ").encode()
 
 
 _SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -72,11 +63,7 @@ class SchemaError(Exception):
 
 
 class SchemaMatcher:
-    """One reply's way through a schema. `ends` are the tokens that end a reply, `barred` those it may never hold.
-
-    Raises:
-        SchemaError: if the schema, or the tokenizer, is of a kind that cannot be followed.
-    """
+    """One reply's way through a schema. `ends` are the tokens that end a reply, `barred` those it may never hold."""
 
     def __init__(
         self, schema: Mapping[str, Any], tokenizer: Any, ends: tuple[int, ...], barred: tuple[int, ...] = ()

@@ -27,11 +27,7 @@ _DEEPEST = 2  # objects within objects: what is deeper is known by its class
 
 
 def adapted(kind: Kind, module: Module, what: str) -> Any:
-    """Return LangChain's object as a chat model, or with the methods of an embedder or a scorer of pairs.
-
-    Raises:
-        ConfigError: if it is an object of another kind.
-    """
+    """Return LangChain's object as a chat model, or with the methods of an embedder or a scorer of pairs."""
     from langchain_core.cross_encoders import BaseCrossEncoder
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel

@@ -223,11 +223,7 @@ class OllamaModel(RemoteModel):
         return self.name in user_prices()
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what every model of its kind says, and the digest of the weights: elsewhere they are the same model.
-
-        Raises:
-            ModelError: if the server does not answer and never told the digest, or has no such model.
-        """
+        """Return what every model of its kind says, and the weights' digest: elsewhere they are the same model."""
         return {**super().identity(), "weights": self.server.digest(self.name)}
 
     def problem(self, within_s: float) -> str:

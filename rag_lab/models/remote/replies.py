@@ -115,11 +115,7 @@ def check_lengths(rows: Sequence[Sequence[float]]) -> None:
 
 
 def read_as(content: bytes, shape: type[Shape], what: str) -> Shape:
-    """Return a reply's body as `shape`, which users call `what`.
-
-    Raises:
-        BadReply: if it is anything else, in a user's words.
-    """
+    """Return a reply's body as `shape`, which users call `what`."""
     try:
         return TypeAdapter(shape).validate_json(content)
     except ValidationError as error:

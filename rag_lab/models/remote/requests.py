@@ -87,7 +87,7 @@ class CircuitBreaker:
             return ""
         failing = self._ledger.failing().get(self.key, Failing()) if self._ledger else self._here
         again = "the same command goes on" if self._ledger else f"it is asked again {REST_S / 60:g} minutes later"
-        found = _given_up(self.key, failing)
+        found = _open_sentence(self.key, failing)
         return f"{found}; {again}" if found else ""
 
     def answered(self) -> None:
@@ -111,11 +111,11 @@ class CircuitBreaker:
 
 def open_breaker_sentences(ledger: Ledger) -> list[str]:
     """Return a sentence for each model that was given up in the present start of a sweep."""
-    found = [_given_up(key, failing) for key, failing in ledger.failing().items()]
+    found = [_open_sentence(key, failing) for key, failing in ledger.failing().items()]
     return [f"{sentence}." for sentence in found if sentence]
 
 
-def _given_up(key: str, failing: Failing) -> str:
+def _open_sentence(key: str, failing: Failing) -> str:
     if failing.time_outs >= TIME_OUTS:
         count = f"{failing.time_outs} attempts in a row timed out"
     elif failing.calls >= CALLS:
@@ -252,11 +252,7 @@ class RemoteModel:
         return CircuitBreaker({**self.identity(), **({"kind": self.kind} if self.kind else {})})
 
     def _call_all(self, call: Callable[[A], B], items: Sequence[A], tokens: Callable[[A], int]) -> list[B]:
-        """Return what `call` returns for each item, in order; each is retried, and `tokens` are the most it may read.
-
-        Raises:
-            ModelError: if one of them fails for good.
-        """
+        """Return what `call` returns for each item, in order; each is retried, `tokens` are the most it may read."""
         breaker = self._breaker
 
         def retried(item: A) -> B:

@@ -5,10 +5,13 @@ import json
 import jsonschema
 import pytest
 
+from rag_lab.errors import ModelError
 from rag_lab.models.json_repair import read_json
+from rag_lab.models.local.generation import check_batch, is_sampled, sampling_of
 from rag_lab.models.local.transformers import TransformersChat
-from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.stages.answer.prompts import SCHEMA
+from rag_lab.testing import ScriptedChat
 
 CLASS = {
     "type": "object",
@@ -84,3 +87,88 @@ def test_a_small_context_keeps_room_for_the_reply(always):
     assert reply.tokens_in + reply.thinking_tokens + 48 <= always.context_tokens == 160
     (full,) = always.generate([ChatRequest((Message("user", "x" * 150),), thinking_tokens=16)])
     assert "context holds 160" in full.error
+
+
+def settings(model_type="qwen3", card=(), thinks=True, **asked):
+    from transformers import GenerationConfig, PretrainedConfig
+
+    config = PretrainedConfig()
+    config.model_type = model_type
+    return sampling_of(config, GenerationConfig(do_sample=True, **dict(card)), ChatRequest((), **asked), thinks)
+
+
+QWEN3 = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
+
+
+def test_a_temperature_of_zero_is_greedy():
+    assert settings(card=QWEN3)["do_sample"] is False
+    assert not is_sampled(ChatRequest(()), thinks=True)
+    assert not is_sampled(ChatRequest((), thinking_tokens=64), thinks=False)
+
+
+def test_thinking_is_sampled_as_the_card_says():
+    found = settings(card={**QWEN3, "min_p": 0.05}, thinking_tokens=64)
+    assert found == {"do_sample": True, **QWEN3, "min_p": 0.05}
+
+
+def test_thinking_without_a_card_is_never_greedy():
+    assert settings("llama", thinking_tokens=64) == {"do_sample": True, **QWEN3, "min_p": None}
+    assert settings("llama", {"top_k": 40}, thinking_tokens=64)["top_k"] == 40
+
+
+def test_qwen3_without_thinking_has_settings_that_its_file_does_not_name():
+    found = settings(card=QWEN3, temperature=0.7)
+    assert (found["temperature"], found["top_p"], found["top_k"]) == (0.7, 0.8, 20)
+
+
+def test_other_models_have_what_their_card_names_and_nothing_by_chance():
+    gemma = settings("gemma3", {"top_k": 64, "top_p": 0.95}, thinks=False, temperature=1.0)
+    assert gemma == {"do_sample": True, "temperature": 1.0, "top_k": 64, "top_p": 0.95, "min_p": None}
+    bare = settings("llama", thinks=False, temperature=0.5)
+    assert bare == {"do_sample": True, "temperature": 0.5, "top_k": 0, "top_p": 1.0, "min_p": None}
+
+
+@pytest.mark.parametrize("thinking_tokens", [0, 64])
+def test_what_a_request_says_goes_first(thinking_tokens):
+    asked = {"temperature": 0.3, "top_p": 0.5, "top_k": 7, "min_p": 0.1}
+    assert settings(card=QWEN3, thinking_tokens=thinking_tokens, **asked) == {"do_sample": True, **asked}
+
+
+def asked(text, **settings):
+    return ChatRequest((Message("user", text),), max_tokens=12, **settings)
+
+
+REQUESTS = [asked("grease " * n) for n in range(1, 8)]
+
+
+def test_padding_does_not_change_what_a_model_writes(tiny_thinker):
+    model = TransformersChat(str(tiny_thinker), device="cpu", batch_size=4)
+    found = check_batch(model, REQUESTS)
+    assert found.changed == ()
+    assert len(found.alone) == len(found.together) == 7
+    assert all(speed > 0 for speed in found.tokens_a_second)
+
+
+class Careless(ScriptedChat):
+    """It answers the third of several requests in its own way, as one does whose padding is read."""
+
+    def generate(self, requests):
+        replies = super().generate(requests)
+        if len(requests) > 2:
+            replies[2] = ChatReply("something else")
+        return replies
+
+
+def test_what_changes_is_named_by_its_place():
+    assert check_batch(Careless(lambda request: "the same"), REQUESTS).changed == (2,)
+
+
+def test_a_sampled_request_says_nothing_about_batches():
+    for request in (asked("x", temperature=0.5), asked("x", thinking_tokens=64)):
+        with pytest.raises(ModelError, match="greedy requests: temperature 0 and no thinking"):
+            check_batch(ScriptedChat(lambda request: "the same"), [REQUESTS[0], request])
+
+
+def test_a_request_without_a_reply_is_no_agreement():
+    with pytest.raises(ModelError, match="no reply to compare: out of memory"):
+        check_batch(ScriptedChat(lambda request: ChatReply(error="out of memory")), REQUESTS)

@@ -3,7 +3,7 @@ import pytest
 from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.sentence_transformers import SentenceTransformerEmbedder
+from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder
 
 TEXTS = ["The press runs at 140 bar.", "x", "The oven's filter is changed every month. " * 20, ""]
 
@@ -32,12 +32,19 @@ def test_the_identity_follows_the_weights(minilm):
     assert identity["weights"].startswith("folder-sha256:")
 
 
-def test_a_hub_name_without_network_is_one_sentence(monkeypatch):
+@pytest.mark.parametrize(
+    ("ask", "location"),
+    [
+        (lambda: SentenceTransformerEmbedder("bge-m3").embed_queries(["x"]), "BAAI/bge-m3' .*network.*minilm"),
+        (lambda: CrossEncoderScorer("bge-reranker-v2-m3").score(PAIRS[:1]), "BAAI/bge-reranker-v2-m3'"),
+    ],
+)
+def test_a_hub_name_without_network_is_one_sentence(monkeypatch, ask, location):
     import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match="Cannot load 'BAAI/bge-m3' from the model hub.*network.*minilm"):
-        SentenceTransformerEmbedder("bge-m3").embed_queries(["x"])
+    with pytest.raises(ModelError, match=f"Cannot load '{location}"):
+        ask()
 
 
 def test_a_folder_that_holds_no_model_is_one_sentence(tmp_path):
@@ -45,3 +52,57 @@ def test_a_folder_that_holds_no_model_is_one_sentence(tmp_path):
     with pytest.raises(ModelError, match="Cannot load the weights") as caught:
         SentenceTransformerEmbedder(str(tmp_path)).embed_queries(["x"])
     assert "\n" not in str(caught.value)
+
+
+PASSAGES = [
+    "the press runs at 140 bar .",
+    "the filter of the oven is changed monthly by maintenance .",
+    "grease .",
+    "ram guides need grease every 500 hours and when the press runs at 140 bar . " * 3,
+    "unknown words alone",
+]
+PAIRS = [
+    (question, passage) for question in ("what pressure ?", "how often is the filter changed ?") for passage in PASSAGES
+]
+
+
+@pytest.fixture(scope="module")
+def scorer(tiny_cross_encoder):
+    return CrossEncoderScorer(str(tiny_cross_encoder), device="cpu", batch_size=4)
+
+
+def test_scores_are_those_of_the_model_itself(scorer, tiny_cross_encoder):
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_cross_encoder)
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_cross_encoder).eval()
+    expected = []
+    for question, passage in PAIRS:
+        with torch.no_grad():
+            logits = model(**tokenizer(question, passage, return_tensors="pt", truncation=True, max_length=64)).logits
+        expected.append(torch.sigmoid(logits).item())
+    assert scorer.score(PAIRS) == pytest.approx(expected, abs=1e-4)
+    assert len(set(expected)) > 5
+
+
+def test_a_pair_has_one_score_in_any_batch_and_order(scorer):
+    together = scorer.score(PAIRS)
+    assert together == pytest.approx([scorer.score([pair])[0] for pair in PAIRS], rel=FLOAT32, abs=FLOAT32)
+    assert scorer.score(PAIRS[::-1])[::-1] == pytest.approx(together, rel=FLOAT32, abs=FLOAT32)
+    assert scorer.score([]) == []
+
+
+def test_scores_are_rounded_before_anything_is_ordered_by_them(scorer):
+    assert all(score == round(score, 6) for score in scorer.score(PAIRS))
+
+
+def test_max_tokens_cuts_the_passage(tiny_cross_encoder):
+    short = CrossEncoderScorer(str(tiny_cross_encoder), device="cpu", max_tokens=16)
+    question, long = "what pressure ?", PASSAGES[3]
+    assert short.score([(question, long)]) == pytest.approx(short.score([(question, f"{long} oven")]), abs=FLOAT32)
+
+
+def test_a_classifier_is_refused(tiny_classifier):
+    with pytest.raises(ModelError, match="gives 3 scores a pair"):
+        CrossEncoderScorer(str(tiny_classifier)).score(PAIRS[:1])

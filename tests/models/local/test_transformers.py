@@ -1,11 +1,20 @@
+"""Tokens are counted as transformers counts them, without it and without torch."""
+
 import dataclasses
+import importlib.util
+import json
+import subprocess
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from rag_lab.errors import ModelError
+from rag_lab.models import weights
 from rag_lab.models.local import causal
-from rag_lab.models.local.causal import CausalLM
-from rag_lab.models.local.transformers import TransformersChat
+from rag_lab.models.local import transformers as room
+from rag_lab.models.local.causal import CausalLM, named_context
+from rag_lab.models.local.transformers import TransformersChat, UnslothChat
 from rag_lab.models.protocols import ChatRequest, Message
 
 
@@ -136,3 +145,120 @@ def test_the_packaged_model_in_any_batch(real_home):
     check_batches(model, [ask(text, max_tokens=10) for text in texts])
     assert model.context_tokens == 8192
     assert model.count_tokens("Hello world") == 2
+
+
+COUNTED = ["", "what pressure does the press need ?", " grease\n\ngrease ", "</s> who <s>", "Öl, 140 bar", "👍 <unk>"]
+SCRIPT = """
+import json, sys
+from rag_lab.models.local.transformers import TransformersChat
+model = TransformersChat(sys.argv[1], device="cpu")
+counts = [model.count_tokens(text) for text in json.loads(sys.argv[2])]
+found = {"counts": counts, "context": model.context_tokens, "identity": dict(model.identity())}
+found["imported"] = [name for name in ("torch", "transformers", "sentence_transformers") if name in sys.modules]
+print(json.dumps(found))
+"""
+
+
+def test_counts_are_those_of_transformers_chat_template_included_and_no_later_process_imports_it(tiny_causal):
+    model = TransformersChat(str(tiny_causal), device="cpu")
+    tokenizer = model.settings.tokenizer()
+    messages = [{"role": "user", "content": text} for text in COUNTED if text]
+    prompt = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    texts = [*COUNTED, prompt]
+    expected = [len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
+    assert expected[-1] == len(tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"])
+    assert [model.count_tokens(text) for text in texts] == expected
+
+    command = [sys.executable, "-c", SCRIPT, str(tiny_causal), json.dumps(texts)]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert found["counts"] == expected
+    assert found["context"] == 96
+    assert found["identity"] == dict(model.identity())
+    assert found["imported"] == []
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"max_position_embeddings": 96}, 96),
+        ({"max_position_embeddings": 96, "text_config": {"max_position_embeddings": 7}}, None),
+        ({"n_positions": 96}, None),
+        ({"max_position_embeddings": "many"}, None),
+    ],
+)
+def test_a_context_that_the_file_does_not_name_itself_is_left_to_the_library(tmp_path, config, expected):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert named_context(tmp_path / "config.json") == expected
+
+
+def test_a_kept_tokenizer_that_is_damaged_is_not_used(tiny_causal, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path))
+    model = TransformersChat(str(tiny_causal), device="cpu")
+    before = model.count_tokens(COUNTED[1])
+    [kept] = tmp_path.glob("weights/*-tokenizer.json")
+    kept.write_text(kept.read_text()[:-9])
+    assert TransformersChat(str(tiny_causal), device="cpu").count_tokens(COUNTED[1]) == before
+
+
+ASKED = ChatRequest((Message("user", "hello"),))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("unsloth") is not None, reason="unsloth is installed")
+def test_a_missing_package_says_what_to_install():
+    with pytest.raises(ModelError, match=r"pip install 'rag_lab\[unsloth\]'"):
+        UnslothChat("qwen3-8b").generate([ASKED])
+
+
+def test_a_missing_gpu_is_said_before_unsloth_is_imported(monkeypatch):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    monkeypatch.setattr(room, "missing_package", lambda module, package: "")
+    with pytest.raises(ModelError, match="unsloth needs an NVIDIA GPU with CUDA"):
+        UnslothChat("qwen3-8b").generate([ASKED])
+    assert "unsloth" not in sys.modules
+
+
+def test_it_loads_as_documented_and_answers(monkeypatch, tiny_causal):
+    """With a stand-in for the library, which needs a GPU: its documented calls, and a real small model behind them."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    calls = []
+
+    class FastLanguageModel:
+        @staticmethod
+        def from_pretrained(**options):
+            calls.append(options)
+            tokenizer = AutoTokenizer.from_pretrained(tiny_causal)
+            tokenizer.pad_token = tokenizer.eos_token
+            model = AutoModelForCausalLM.from_pretrained(tiny_causal)
+            return model, SimpleNamespace(tokenizer=tokenizer, chat_template=tokenizer.chat_template)
+
+        @staticmethod
+        def for_inference(model):
+            calls.append(model.eval())
+
+    library = ModuleType("unsloth")
+    library.FastLanguageModel = FastLanguageModel
+    monkeypatch.setattr(room, "missing_package", lambda module, package: "")
+    monkeypatch.setattr(room, "cuda_problem", lambda what: "")
+    monkeypatch.setattr(room, "require_package", lambda module, package: library)
+    (reply,) = UnslothChat("qwen3-8b", context=96).generate([ASKED])
+    assert reply.error == ""
+    assert calls[0] == {
+        "model_name": "unsloth/Qwen3-8B-unsloth-bnb-4bit",
+        "max_seq_length": 96,
+        "load_in_4bit": True,
+    }
+    assert len(calls) == 2
+
+
+def test_tokens_are_counted_without_unsloth_or_a_gpu(tiny_causal):
+    assert UnslothChat(str(tiny_causal)).count_tokens("grease the ram guides") == 4
+
+
+def test_the_identity_states_weights_and_how_replies_are_decoded(monkeypatch):
+    monkeypatch.setattr(weights, "_hub_revision", lambda source: "1" * 40)
+    identity = UnslothChat("qwen3-8b").identity()
+    assert identity["schema_library"].startswith("llguidance ")
+    assert identity["weights"].startswith("hub:unsloth/Qwen3-8B-unsloth-bnb-4bit@")
