@@ -20,10 +20,8 @@ from rag_lab._kit.digest import source_digest
 from rag_lab._kit.module_files import modules_folder
 from rag_lab._kit.registry import FACTORY, Kind, Module, construct, from_object, importing, installed, parse_parameters
 from rag_lab.errors import ConfigError, ModelError, unknown_name
-from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Vectors, unit_vectors
-from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, split_name
+from rag_lab.models import protocols, providers, truncation
 from rag_lab.models.remote.replies import bounded, counted
-from rag_lab.models.truncation import TextKind, estimated_tokens
 
 _TIMEOUT_S = 300.0  # of one call: the first one loads weights
 _CONTEXT_TOKENS = 32_768  # where the model does not say
@@ -74,7 +72,9 @@ class _CustomModel:
         counted = self._call(method, items, *more, accept=lambda found: numbers(found, len(items), f"the {self.what}"))
         return [int(n) for n in counted]
 
-    def _numbers(self, method: str, items: Sequence[Any], accept: Callable[[Any], Vectors]) -> Vectors:
+    def _numbers(
+        self, method: str, items: Sequence[Any], accept: Callable[[Any], protocols.Vectors]
+    ) -> protocols.Vectors:
         close: _Close = self._call(method, list(items), accept=lambda found: _Close(accept(found)))
         return close.rows
 
@@ -89,10 +89,10 @@ class CustomChat(_CustomModel):
         super().__init__(module, what, ["generate"], "count_tokens", is_compared=False)
         self.constrains_json = bool(getattr(module.value, "constrains_json", False))
         self.context_tokens = int(getattr(module.value, "context_tokens", _CONTEXT_TOKENS))
-        if isinstance(module.value, Concurrent):
+        if isinstance(module.value, protocols.Concurrent):
             self.concurrency = int(module.value.concurrency)
 
-    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+    def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order."""
         if not requests:
             return []
@@ -101,7 +101,7 @@ class CustomChat(_CustomModel):
             replies = self._codes["generate"].call(list(requests), accept=lambda found: self._replies(found, requests))
         except CustomCodeError as error:
             if len(requests) == 1:
-                return [ChatReply(error=str(error), transient=True, seconds=time.perf_counter() - started)]
+                return [protocols.ChatReply(error=str(error), transient=True, seconds=time.perf_counter() - started)]
             return [reply for request in requests for reply in self.generate([request])]
         share_s = (time.perf_counter() - started) / len(requests)
         return [reply if reply.seconds else replace(reply, seconds=share_s) for reply in replies]
@@ -109,18 +109,18 @@ class CustomChat(_CustomModel):
     def count_tokens(self, text: str) -> int:
         """Return what the model counts, else an upper estimate."""
         if "count_tokens" not in self._codes:
-            return estimated_tokens(text)
+            return truncation.estimated_tokens(text)
         return int(self._call("count_tokens", text, accept=lambda n: numbers([n], 1, f"the {self.what}")[0]))
 
-    def _replies(self, found: Any, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+    def _replies(self, found: Any, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         if not isinstance(found, list | tuple):
             raise CustomCodeError(f"the {self.what} returned {type(found).__name__} where a list of replies is due")
         if len(found) != len(requests):
             raise CustomCodeError(f"the {self.what} returned {len(found)} replies for {len(requests)} requests")
         replies = []
         for one, request in zip(found, requests, strict=True):
-            reply = ChatReply(one) if isinstance(one, str) else one
-            if not isinstance(reply, ChatReply):
+            reply = protocols.ChatReply(one) if isinstance(one, str) else one
+            if not isinstance(reply, protocols.ChatReply):
                 kind = type(one).__name__
                 raise CustomCodeError(f"the {self.what} returned {kind} where a ChatReply or a text is due")
             for each in fields(reply):
@@ -139,23 +139,23 @@ class CustomEmbedder(_CustomModel):
         super().__init__(module, what, ["embed_documents", "embed_queries"], "text_tokens", is_compared=True)
         self._dim = 0
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order."""
         return self._embed("embed_documents", texts)
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
         return self._embed("embed_queries", texts)
 
-    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
         """Return what the model counts for each text, else upper estimates."""
-        return self._tokens("text_tokens", list(texts), estimated_tokens, kind)
+        return self._tokens("text_tokens", list(texts), truncation.estimated_tokens, kind)
 
-    def _embed(self, method: str, texts: Sequence[str]) -> Vectors:
+    def _embed(self, method: str, texts: Sequence[str]) -> protocols.Vectors:
         if not texts:
             return np.zeros((0, self._dim), dtype=np.float32)
 
-        def accept(found: Any) -> Vectors:
+        def accept(found: Any) -> protocols.Vectors:
             try:
                 rows = np.asarray(found, dtype=np.float32)
             except (TypeError, ValueError):
@@ -169,7 +169,7 @@ class CustomEmbedder(_CustomModel):
                 raise CustomCodeError(
                     f"the {self.what} returned vectors of {rows.shape[1]} numbers, and of {self._dim} before"
                 )
-            return unit_vectors(rows)
+            return protocols.unit_vectors(rows)
 
         rows = self._numbers(method, texts, accept)
         self._dim = rows.shape[1]
@@ -184,7 +184,7 @@ class CustomScorer(_CustomModel):
 
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return what the model counts for each pair, else upper estimates."""
-        return self._tokens("pair_tokens", list(pairs), lambda pair: estimated_tokens(" ".join(pair)))
+        return self._tokens("pair_tokens", list(pairs), lambda pair: truncation.estimated_tokens(" ".join(pair)))
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each (question, passage), in order."""
@@ -198,7 +198,7 @@ class CustomScorer(_CustomModel):
 class _Close:
     """What a model computed, equal to what differs from it by no more than the order of additions explains."""
 
-    def __init__(self, rows: Vectors) -> None:
+    def __init__(self, rows: protocols.Vectors) -> None:
         self.rows = rows
 
     def __eq__(self, other: object) -> bool:
@@ -213,7 +213,7 @@ class _Close:
 
 def custom_target(kind: Kind, text: str) -> Any:
     """Import the class, the function or the factory that names a model which is not built in."""
-    provider = split_name(text, kind)[0]
+    provider = providers.split_name(text, kind)[0]
     try:
         if provider in installed(kind.group):
             return kind.load(provider)
@@ -233,7 +233,7 @@ def named_model(kind: Kind, text: str, target: Any) -> Any:
 
     A class of a package takes `name` beside its other parameters, a function of a package the name and the options.
     """
-    provider, name, _ = split_name(text, kind)
+    provider, name, _ = providers.split_name(text, kind)
     what = f"{kind.name} {text.partition('?')[0]!r}"
     try:
         parameters = parse_parameters(text)
@@ -267,13 +267,13 @@ def _as_ours(kind: Kind, module: Module, what: str) -> Any:
         from rag_lab.models.remote.langchain_models import adapted
 
         module = replace(module, value=adapted(kind, module, what))
-        if kind is CHAT_MODELS:
+        if kind is providers.CHAT_MODELS:
             return module.value
     elif module.name.startswith(FACTORY):
         raise ConfigError(f"The {what} returns {type(module.value).__name__}, which is none of LangChain's models.")
-    if kind is CHAT_MODELS:
+    if kind is providers.CHAT_MODELS:
         return CustomChat(module, what)
-    return CustomEmbedder(module, what) if kind is EMBEDDERS else CustomScorer(module, what)
+    return CustomEmbedder(module, what) if kind is providers.EMBEDDERS else CustomScorer(module, what)
 
 
 def is_langchain(made: Any) -> bool:

@@ -15,13 +15,14 @@ from typing import Any, Protocol, runtime_checkable
 from rag_lab._kit.process import Hung, timed
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models.config import alternatives, is_failover
-from rag_lab.models.options import on_loopback
-from rag_lab.models.providers import ModelSpec, Provider, providers_of, split_name
-from rag_lab.models.requirements import cuda_problem, missing_key
-from rag_lab.models.weights import find
+from rag_lab.models import config, options, providers, requirements, weights
 
 CHECK_S = 2.0
+_LOG = logging.getLogger(__name__)
+_HOLDS_S = 60.0  # the roles and variants of one process then agree, and a server that is off costs two seconds once
+_chosen: dict[tuple[str, str], tuple[str, float]] = {}  # kind and text: a name, and when it was chosen
+_chosen_of: dict[str, list[str]] = {}
+_LOCK = threading.Lock()
 
 
 @runtime_checkable
@@ -34,15 +35,15 @@ class Checkable(Protocol):
 
 def missing_requirement(kind: Kind, text: str) -> str:
     """Return what this machine lacks for the model `text`, in one sentence, or ''; no server is asked."""
-    if split_name(text, kind)[0] not in kind.built_in:
+    if providers.split_name(text, kind)[0] not in kind.built_in:
         return ""
-    spec = ModelSpec.parse(text, kind)
-    provider = providers_of(kind)[spec.provider]
+    spec = providers.ModelSpec.parse(text, kind)
+    provider = providers.providers_of(kind)[spec.provider]
     if found := missing(spec.provider, provider, str(spec.options.get("base_url", ""))):
         return found
     if not provider.is_server:
         try:
-            find(spec.name)
+            weights.find(spec.name)
         except ModelError as error:
             return str(error)
     return ""
@@ -56,8 +57,8 @@ def why_unavailable(kind: Kind, text: str, model: Any) -> str:
     """
 
     def require_weights() -> str:
-        provider, name, _ = split_name(text, kind)
-        if provider in kind.built_in and (source := find(name)).on_hub:
+        provider, name, _ = providers.split_name(text, kind)
+        if provider in kind.built_in and (source := weights.find(name)).on_hub:
             source.digest()
         return ""
 
@@ -71,21 +72,13 @@ def why_unavailable(kind: Kind, text: str, model: Any) -> str:
         return str(error)
 
 
-def missing(name: str, provider: Provider, base_url: str = "") -> str:
+def missing(name: str, provider: providers.Provider, base_url: str = "") -> str:
     """Return what is not installed or not set for a provider, or ''. A server on this machine needs no key."""
     return (
         provider.missing
-        or ("" if on_loopback(base_url) else missing_key(provider.env))
-        or (cuda_problem(name) if provider.needs_cuda else "")
+        or ("" if options.on_loopback(base_url) else requirements.missing_key(provider.env))
+        or (requirements.cuda_problem(name) if provider.needs_cuda else "")
     )
-
-
-_LOG = logging.getLogger(__name__)
-_HOLDS_S = 60.0  # the roles and variants of one process then agree, and a server that is off costs two seconds once
-
-_chosen: dict[tuple[str, str], tuple[str, float]] = {}  # kind and text: a name, and when it was chosen
-_chosen_of: dict[str, list[str]] = {}
-_LOCK = threading.Lock()
 
 
 def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
@@ -96,12 +89,12 @@ def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
         text: one name, which is returned as it is, or `first | second`.
         make: returns the model of a name; nothing is loaded for it.
     """
-    if not is_failover(text):
+    if not config.is_failover(text):
         return text
     with _LOCK:
         name, when = _chosen.get((kind.name, text), ("", 0.0))
         if not name or time.monotonic() - when > _HOLDS_S:
-            names = alternatives(text)
+            names = config.alternatives(text)
             for name, model in [(name, make(name)) for name in names]:
                 if not (problem := why_unavailable(kind, name, model)):
                     break

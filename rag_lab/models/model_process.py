@@ -25,17 +25,18 @@ from typing import Any
 from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, peak_of
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
+from rag_lab.models import providers, shared, weights
 from rag_lab.models.card.model_card import model_card
 from rag_lab.models.card.weight_facts import gguf_cache
 from rag_lab.models.host import address, messages
 from rag_lab.models.local.causal import transformers_copy
 from rag_lab.models.local.gguf_file import gguf_metadata
-from rag_lab.models.providers import CHAT_MODELS, MODEL_KINDS, ModelSpec
-from rag_lab.models.shared import model_of
-from rag_lab.models.weights import find
 
 _ON_TOP = 1.1  # of weights and cache: buffers, and fragments of memory
 _PROCESS_MB = 400.0  # the libraries, and the context of a GPU
+_LOOK_EVERY_S = 1.0
+_GRACE_S = 1.0  # at the end, for a caller that is connected and has not asked
+_WAITING = 64  # calls that wait to be taken
 
 
 def foretold_mb(kind: Kind, model: str) -> float:
@@ -45,15 +46,15 @@ def foretold_mb(kind: Kind, model: str) -> float:
     """
     weights_mb = 0.0
     with suppress(ModelError):  # it is told where the model is loaded
-        if kind is CHAT_MODELS and model.startswith("llamacpp:"):
+        if kind is providers.CHAT_MODELS and model.startswith("llamacpp:"):
             # a GGUF file's weights and caches: its card reads the whole file, this the head alone
-            made = model_of(CHAT_MODELS, model)
+            made = shared.model_of(providers.CHAT_MODELS, model)
             path: Path = made.stored_path()
             cache = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16")
             weights_mb = bytes_on_disk(path) / 2**20 + (cache.mb(made.context_tokens) * made.caches if cache else 0.0)
         else:
-            name = ModelSpec.parse(model, kind).name
-            location = find(name).location
+            name = providers.ModelSpec.parse(model, kind).name
+            location = weights.find(name).location
             if location.endswith(".gguf"):
                 model = model.replace(name, str(transformers_copy(Path(location))), 1)
             weights_mb = model_card(model, kind=kind).memory_mb or 0.0
@@ -79,11 +80,6 @@ def make_room(folder: Path, need_mb: float, device: str, end: Callable[[address.
         end(others[0], folder)
 
 
-_LOOK_EVERY_S = 1.0
-_GRACE_S = 1.0  # at the end, for a caller that is connected and has not asked
-_WAITING = 64  # calls that wait to be taken
-
-
 class ModelProcess:
     """One process at work. A model that shares the weights of the first may be asked, too."""
 
@@ -92,7 +88,7 @@ class ModelProcess:
         self._computes = threading.Lock()
         self._is_ending = threading.Event()
         self._callers: dict[threading.Thread, bool] = {}  # who are not answered yet: whether they have asked
-        made = model_of(kind, model)
+        made = shared.model_of(kind, model)
         device = made.runs_on
         if device != "cpu":  # torch is asked where nobody has said; `cuda`, whichever of several
             from rag_lab.models.local.causal import device_or_default
@@ -154,8 +150,8 @@ class ModelProcess:
 
 
 def _computed(asked: messages.Sent) -> messages.Sent:
-    kind = next(kind for kind in MODEL_KINDS if kind.name == asked.head["kind"])
-    model: Any = model_of(kind, asked.head["model"])
+    kind = next(kind for kind in providers.MODEL_KINDS if kind.name == asked.head["kind"])
+    model: Any = shared.model_of(kind, asked.head["model"])
     match asked.head["do"]:
         case "generate":
             return messages.Sent(
@@ -182,7 +178,7 @@ def _end(holder: address.ProcessRecord, folder: Path) -> None:
 def main() -> None:
     """Load the model and answer calls."""
     folder, name, kind_name, model = Path(sys.argv[1]), *sys.argv[2:]
-    kind = next(kind for kind in MODEL_KINDS if kind.name == kind_name)
+    kind = next(kind for kind in providers.MODEL_KINDS if kind.name == kind_name)
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print goes to the log
 

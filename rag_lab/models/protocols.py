@@ -15,6 +15,7 @@ from rag_lab.records import MachineUse
 
 Vectors = npt.NDArray[np.float32]
 SAMPLING = ("top_p", "top_k", "min_p")  # settings of a request beside its temperature
+_OPEN, _CLOSE = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,6 @@ def unit_vectors(rows: Vectors) -> Vectors:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Vectors = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     return scaled
-
-
-_OPEN, _CLOSE = "<think>", "</think>"
 
 
 def split_thinking(text: str) -> tuple[str, str]:

@@ -20,9 +20,8 @@ from rag_lab.memory.open_store import is_there, opened_store
 from rag_lab.memory.results import Memory, Replayed, batches
 from rag_lab.memory.sharing import Work
 from rag_lab.memory.tables import VECTORS, checksum, origin, recall
-from rag_lab.models.protocols import Embedder, PairScorer, Vectors
+from rag_lab.models import protocols, truncation
 from rag_lab.models.shared import spec_of
-from rag_lab.models.truncation import ReadsPairs, ReadsTexts, TextKind, most_tokens
 
 Watch = bool | Callable[[int, int], None]  # told after each portion that is saved: how many are done, and of how many
 
@@ -31,6 +30,7 @@ _STEP = 32  # portions are multiples of it, as models' own batches are: how long
 _TELL_EVERY_S = 1.0  # so long a portion should take at least, three times as long at most
 _KEYS_AT_ONCE = 500  # looked for, so that few vectors are held to find out
 _SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
+_STORE = "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 
 @dataclass(slots=True)
@@ -41,9 +41,6 @@ class Embedded:
     seconds: float = 0.0
 
 
-_STORE = "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-
-
 @dataclass(frozen=True, slots=True)
 class RememberedEmbedder:
     """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
@@ -51,7 +48,7 @@ class RememberedEmbedder:
     What the vectors took that are found made is added to `replayed`, what others take to `embedded`.
     """
 
-    inner: Embedder
+    inner: protocols.Embedder
     path: Path
     progress: Watch = False  # of the texts that must be embedded: a bar on stderr, or what is told
     replayed: Replayed = field(default_factory=Replayed, compare=False)
@@ -61,22 +58,24 @@ class RememberedEmbedder:
         """Return the inner embedder's identity: remembering changes no vector."""
         return self.inner.identity()
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order; (0, 0) for no texts."""
         return self._embed("document", texts)
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; (0, 0) for no texts."""
         return self._embed("query", texts)
 
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of a text that the inner embedder reads; None where it does not say."""
-        return most_tokens(self.inner)
+        return truncation.most_tokens(self.inner)
 
-    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
         """Count as the inner embedder does; 0 where it counts nothing."""
-        return self.inner.text_tokens(texts, kind) if isinstance(self.inner, ReadsTexts) else [0] * len(texts)
+        return (
+            self.inner.text_tokens(texts, kind) if isinstance(self.inner, truncation.ReadsTexts) else [0] * len(texts)
+        )
 
     def known_documents(self, texts: Sequence[str]) -> dict[str, str | None]:
         """Return a key for each different passage, with the passage, None where its vector is known.
@@ -90,11 +89,11 @@ class RememberedEmbedder:
             known = {key for some in batches([*found], _KEYS_AT_ONCE) for key in recall(store, "remembered", some)}
         return {key.hex(): None if key in known else text for key, text in found.items()}
 
-    def _embed(self, kind: TextKind, texts: Sequence[str]) -> Vectors:
+    def _embed(self, kind: truncation.TextKind, texts: Sequence[str]) -> protocols.Vectors:
         if not texts:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
-        known: dict[bytes, Vectors] = {}
+        known: dict[bytes, protocols.Vectors] = {}
         with opened_store(self.path, VECTORS) as connection:  # for one call: threads cannot share it
             for key, value in recall(connection, "remembered", list(dict.fromkeys(keys))).items():
                 known[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
@@ -103,17 +102,17 @@ class RememberedEmbedder:
         known.update(self._embed_unknown(kind, unknown))
         return np.stack([known[key] for key in keys])
 
-    def _keys(self, kind: TextKind, texts: Sequence[str]) -> list[bytes]:
+    def _keys(self, kind: truncation.TextKind, texts: Sequence[str]) -> list[bytes]:
         prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()
         return [hashlib.sha256(prefix + text.encode()).digest() for text in texts]
 
-    def _embed_unknown(self, kind: TextKind, unknown: Mapping[bytes, str]) -> dict[bytes, Vectors]:
+    def _embed_unknown(self, kind: truncation.TextKind, unknown: Mapping[bytes, str]) -> dict[bytes, protocols.Vectors]:
         """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
         from tqdm.auto import tqdm
 
         embed = self.inner.embed_documents if kind == "document" else self.inner.embed_queries
         todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)
-        made: dict[bytes, Vectors] = {}
+        made: dict[bytes, protocols.Vectors] = {}
         with tqdm(total=len(todo), desc="embedding", unit="text", disable=self.progress is not True or not todo) as bar:
             n_texts = _STEP
             while len(made) < len(todo):
@@ -141,7 +140,7 @@ class RememberedEmbedder:
                     n_texts = min(_MOST_TEXTS, 2 * n_texts)
         return made
 
-    def _save(self, vectors: Mapping[bytes, Vectors], seconds: float) -> None:
+    def _save(self, vectors: Mapping[bytes, protocols.Vectors], seconds: float) -> None:
         values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
         with opened_store(self.path, VECTORS) as connection:  # a server may have gone since the last, and come back
             made = origin(connection)
@@ -150,7 +149,7 @@ class RememberedEmbedder:
                 connection.executemany(_STORE, rows)
 
 
-def _checked(vectors: Vectors, n_texts: int) -> Vectors:
+def _checked(vectors: protocols.Vectors, n_texts: int) -> protocols.Vectors:
     """Refuse what must never be remembered."""
     vectors = np.asarray(vectors, dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != n_texts or not np.isfinite(vectors).all():
@@ -165,7 +164,7 @@ def _checked(vectors: Vectors, n_texts: int) -> Vectors:
 class RememberedScorer:
     """A `PairScorer` that asks `inner` only for pairs it has not seen; what those took is added to `replayed`."""
 
-    inner: PairScorer
+    inner: protocols.PairScorer
     memory: Memory
     replayed: Replayed = field(default_factory=Replayed, compare=False)
 
@@ -176,11 +175,11 @@ class RememberedScorer:
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of a pair that the inner scorer reads; None where it does not say."""
-        return most_tokens(self.inner)
+        return truncation.most_tokens(self.inner)
 
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Count as the inner scorer does; 0 where it counts nothing."""
-        return self.inner.pair_tokens(pairs) if isinstance(self.inner, ReadsPairs) else [0] * len(pairs)
+        return self.inner.pair_tokens(pairs) if isinstance(self.inner, truncation.ReadsPairs) else [0] * len(pairs)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each pair, in order."""

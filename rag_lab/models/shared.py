@@ -20,14 +20,13 @@ from rag_lab._kit.registry import Kind
 from rag_lab._kit.tracing import is_traced, span
 from rag_lab.errors import ModelError, RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
-from rag_lab.models import protocols, providers
-from rag_lab.models.custom_models import custom_target, named_model, object_model
-from rag_lab.models.failover import choose_model, missing
+from rag_lab.models import custom_models, failover, prices, protocols, providers, truncation
 from rag_lab.models.host.hosted import hosted
-from rag_lab.models.prices import price
-from rag_lab.models.truncation import request_tokens
 
 _WAIT_S = 0.2
+_NAMED: dict[tuple[str, str, str], Any] = {}  # kind, name, digest of the source: an edited one is another one
+_GIVEN: dict[tuple[str, int], tuple[Any, Any]] = {}  # kind, address: the object, held so that it keeps that, and ours
+_LOCK = threading.Lock()
 
 
 def metered(model: protocols.ChatModel, spec: str, purpose: str) -> protocols.ChatModel:
@@ -128,15 +127,12 @@ class MeteredChat:
 
 def most_usd(model: Any, request: protocols.ChatRequest) -> float:
     """Return the most that one call of `model` can cost by the price table; 0 for a model that costs nothing."""
-    found = price(model.provider, model.name) if getattr(model, "priced", False) else None
+    found = prices.price(model.provider, model.name) if getattr(model, "priced", False) else None
     if found is None:
         return 0.0
-    return found.cost_usd(request_tokens(request), protocols.with_least_thinking(model, request).most_tokens_out)
-
-
-_NAMED: dict[tuple[str, str, str], Any] = {}  # kind, name, digest of the source: an edited one is another one
-_GIVEN: dict[tuple[str, int], tuple[Any, Any]] = {}  # kind, address: the object, held so that it keeps that, and ours
-_LOCK = threading.Lock()
+    return found.cost_usd(
+        truncation.request_tokens(request), protocols.with_least_thinking(model, request).most_tokens_out
+    )
 
 
 def chat_model(model: str | Any, purpose: str = "") -> protocols.ChatModel:
@@ -181,9 +177,11 @@ def model_of(kind: Kind, model: str | Any) -> Any:
         if not isinstance(model, str):
             at = (kind.name, id(model))
             if at not in _GIVEN:
-                _GIVEN[at] = (model, object_model(kind, model))
+                _GIVEN[at] = (model, custom_models.object_model(kind, model))
             return _GIVEN[at][1]
-        target = None if providers.split_name(model, kind)[0] in kind.built_in else custom_target(kind, model)
+        target = (
+            None if providers.split_name(model, kind)[0] in kind.built_in else custom_models.custom_target(kind, model)
+        )
         key = (kind.name, model, "" if target is None else source_digest(target))
         if key not in _NAMED and target is None:
             spec = providers.ModelSpec.parse(model, kind)
@@ -191,13 +189,13 @@ def model_of(kind: Kind, model: str | Any) -> Any:
             made = _target(provider.target)(spec.name, **spec.arguments(provider))
             _NAMED[key] = hosted(kind, model, made)
         elif key not in _NAMED:
-            _NAMED[key] = named_model(kind, model, target)
+            _NAMED[key] = custom_models.named_model(kind, model, target)
         return _NAMED[key]
 
 
 def _chosen(kind: Kind, model: str | Any) -> str | Any:
     """Return the name of the model that plays the role where several are named, else what was given."""
-    return choose_model(kind, model, partial(model_of, kind)) if isinstance(model, str) else model
+    return failover.choose_model(kind, model, partial(model_of, kind)) if isinstance(model, str) else model
 
 
 def _target(text: str) -> Callable[..., Any]:
@@ -208,7 +206,7 @@ def _target(text: str) -> Callable[..., Any]:
 
 def provider_problem(name: str, provider: providers.Provider) -> str:
     """Return what keeps a provider from working here, in one sentence, or ''. No weights are loaded."""
-    if problem := missing(name, provider):
+    if problem := failover.missing(name, provider):
         return problem
     if provider.problem:
         return str(_target(provider.problem)())

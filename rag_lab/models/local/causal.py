@@ -18,11 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import ModelError
+from rag_lab.models import weights
 from rag_lab.models.local.local_model import LocalModel, MachineMeter, keep_converted, without_progress_bars
 from rag_lab.models.requirements import cuda_problem, library, require_package
-from rag_lab.models.weights import Source, file_digest, find, loading_error
 
 _LOG = logging.getLogger(__name__)
+Count = Callable[[str], int]
+_LETTERS = 16  # of a digest
+_TEXT_PARTS = ("text_config", "decoder", "generator", "text_encoder")  # where other configurations keep what is asked
+_LOADING = threading.Lock()
+_CONTEXT_UNNAMED = 4096  # for models without positions, as Mamba
+_LARGEST_CONTEXT = 100_000_000
+_QUANTIZED_MARK = "bnb-4bit"  # in hub names of weights that are stored in 4 bits
 
 
 def transformers_copy(source: Path) -> Path:
@@ -40,16 +47,11 @@ def transformers_copy(source: Path) -> Path:
         model.save_pretrained(target)
         AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)
 
-    short = file_digest(source).rpartition(":")[2][:16]
+    short = weights.file_digest(source).rpartition(":")[2][:16]
     return keep_converted(f"{short}-transformers", convert)
 
 
-Count = Callable[[str], int]
-_LETTERS = 16  # of a digest
-_TEXT_PARTS = ("text_config", "decoder", "generator", "text_encoder")  # where other configurations keep what is asked
-
-
-def token_counter(source: Source, built: Callable[[], Any]) -> Count:
+def token_counter(source: weights.Source, built: Callable[[], Any]) -> Count:
     """Return what counts the tokens of a text as the tokenizer of transformers does, without marks around it.
 
     Args:
@@ -87,12 +89,6 @@ def named_context(config: Path) -> int | None:
     return tokens if type(tokens) is int else None
 
 
-_LOADING = threading.Lock()
-_CONTEXT_UNNAMED = 4096  # for models without positions, as Mamba
-_LARGEST_CONTEXT = 100_000_000
-_QUANTIZED_MARK = "bnb-4bit"  # in hub names of weights that are stored in 4 bits
-
-
 @dataclass(frozen=True, slots=True)
 class CausalLM:
     """A model in evaluation mode with its tokenizer. `lock` must be held while it computes."""
@@ -114,7 +110,7 @@ class CausalSettings:
 
     def identity(self) -> dict[str, Any]:
         """Return name, digest of the weights and how they are held, with the library's version."""
-        source = find(self.name)
+        source = weights.find(self.name)
         return {
             "name": source.name,
             "weights": source.digest(),
@@ -139,7 +135,7 @@ class CausalSettings:
 
         Multimodal models keep it in their text part, and a few models name none.
         """
-        source = find(self.name)
+        source = weights.find(self.name)
         path: str | None = None  # of the weights' configuration; of those of the hub once they were downloaded
         if not source.on_hub:
             path = str(Path(readable(source), "config.json"))
@@ -157,7 +153,7 @@ class CausalSettings:
             except ModelError:
                 raise
             except Exception as error:
-                raise loading_error(source, error) from error
+                raise weights.loading_error(source, error) from error
             tokens = getattr(text_part, "max_position_embeddings", _CONTEXT_UNNAMED)
         if not isinstance(tokens, int) or not 1 <= tokens <= _LARGEST_CONTEXT:
             raise ModelError(
@@ -189,7 +185,7 @@ class OnCausalLM(LocalModel):
         return self.settings.load()
 
 
-def readable(source: Source) -> str:
+def readable(source: weights.Source) -> str:
     """Return what `from_pretrained` takes for `source`: a GGUF file is converted once."""
     if source.location.endswith(".gguf"):
         return str(transformers_copy(Path(source.location)))
@@ -201,13 +197,13 @@ def _load_tokenizer(name: str) -> Any:
     require_package("transformers", "transformers")
     from transformers import AutoTokenizer
 
-    source = find(name)
+    source = weights.find(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(readable(source), **source.pin())
     except ModelError:
         raise
     except Exception as error:
-        raise loading_error(source, error) from error
+        raise weights.loading_error(source, error) from error
     if not tokenizer(" a")["input_ids"]:  # without its files the library makes one that knows no token
         raise ModelError(
             f"The weights {source.name!r} have no tokenizer beside them; copy or download the whole folder."
@@ -223,7 +219,7 @@ def _load(settings: CausalSettings) -> CausalLM:
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-    source, device = find(settings.name), device_or_default(settings.device)
+    source, device = weights.find(settings.name), device_or_default(settings.device)
     four_bit = settings.four_bit or _QUANTIZED_MARK in source.location
     if four_bit:
         require_four_bit(settings.name)
@@ -247,7 +243,7 @@ def _load(settings: CausalSettings) -> CausalLM:
     except ModelError:
         raise
     except Exception as error:
-        raise loading_error(source, error) from error
+        raise weights.loading_error(source, error) from error
     if missing := found["missing_keys"]:  # which the library fills with random numbers
         raise ModelError(
             f"The weights {source.name!r} lack {len(missing)} of the model's parts ({sorted(missing)[0]}, ...); copy "

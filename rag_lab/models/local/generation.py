@@ -26,6 +26,7 @@ _GREEDY: Mapping[str, Any] = {"do_sample": False, "temperature": 1.0, "top_p": 1
 """The library's own neutral values: it warns of a card's settings that greedy decoding does not use."""
 
 _NEUTRAL: Mapping[str, float | None] = {"top_p": 1.0, "top_k": 0, "min_p": None}
+_VERSION = 4
 
 
 def sampling_of(config: Any, card: Any, request: ChatRequest, thinks: bool) -> dict[str, Any]:
@@ -50,9 +51,6 @@ def sampling_of(config: Any, card: Any, request: ChatRequest, thinks: bool) -> d
 def is_sampled(request: ChatRequest, thinks: bool) -> bool:
     """Return whether the reply is sampled: by temperature, or because the model thinks."""
     return request.temperature > 0 or (thinks and request.thinking)
-
-
-_VERSION = 4
 
 
 def decoding_identity() -> dict[str, Any]:

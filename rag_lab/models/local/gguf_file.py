@@ -22,6 +22,23 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 _LENGTH = struct.Struct("<Q")  # of a text, before it
 _ALIGNMENT = 32  # of the weights, where the file names no other
+_BYTE_LEVEL_BPE = "gpt2"
+_MARKS = (2, 3, 4)  # types of tokens that are found in a text as they stand: unknown, control, the user's own
+_DIGITS_AT_ONCE = {"llama-bpe": "{1,3}", "qwen2": ""}
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+FAMILIES = ("smollm", "gpt-2", *_DIGITS_AT_ONCE)
+_THINKING_MARKS = ("<think", "enable_thinking", "reasoning_content", "<|channel|>")
+_CARRIED = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p"}
+_QWEN3 = (
+    {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0},
+    {"top_p": 0.8, "top_k": 20, "min_p": 0.0},
+)
+_DEEPSEEK_R1 = ({"temperature": 0.6, "top_p": 0.95}, {"top_p": 0.95})
+_DOCUMENTED = {"qwen3": _QWEN3, "deepseek-r1": _DEEPSEEK_R1}  # with thinking, without
+_FALLBACK_TEMPERATURE = 0.6  # of thoughts that no card says anything of
 
 
 def gguf_metadata(path: Path, *, with_lists: bool = True) -> dict[str, Any] | None:
@@ -144,16 +161,6 @@ class _Reader:
         return list(numbers) if with_lists else None
 
 
-_BYTE_LEVEL_BPE = "gpt2"
-_MARKS = (2, 3, 4)  # types of tokens that are found in a text as they stand: unknown, control, the user's own
-_DIGITS_AT_ONCE = {"llama-bpe": "{1,3}", "qwen2": ""}
-_WORDS = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-FAMILIES = ("smollm", "gpt-2", *_DIGITS_AT_ONCE)
-
-
 @cache
 def gguf_tokenizer(path: Path) -> Tokenizer | None:
     """Return the tokenizer of a GGUF file; None where it is of another family than `FAMILIES`, or not whole."""
@@ -191,17 +198,6 @@ def _words(family: str) -> Any:
     if family == "gpt-2":
         return words
     return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), words])
-
-
-_THINKING_MARKS = ("<think", "enable_thinking", "reasoning_content", "<|channel|>")
-_CARRIED = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p"}
-_QWEN3 = (
-    {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0},
-    {"top_p": 0.8, "top_k": 20, "min_p": 0.0},
-)
-_DEEPSEEK_R1 = ({"temperature": 0.6, "top_p": 0.95}, {"top_p": 0.95})
-_DOCUMENTED = {"qwen3": _QWEN3, "deepseek-r1": _DEEPSEEK_R1}  # with thinking, without
-_FALLBACK_TEMPERATURE = 0.6  # of thoughts that no card says anything of
 
 
 @dataclass(frozen=True)

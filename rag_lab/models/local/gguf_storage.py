@@ -22,6 +22,11 @@ from rag_lab.errors import ModelError
 from rag_lab.models.local.local_model import keep_converted
 from rag_lab.models.weights import file_digest
 
+GIVEN = "given"
+KV_TYPES = ("f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")  # of which llama.cpp can keep keys and values
+_LOG = logging.getLogger(__name__)
+_OFTEN_READ = ("token_embd.weight", "output.weight")  # llama.cpp keeps these at 6 to 8 bits: every token needs them
+
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
@@ -54,9 +59,7 @@ TYPES = {
     "q2_k": StoredType(10, 256, 84, 10, "iq4_nl"),
     "q2_0": StoredType(42, 64, 18),
 }
-GIVEN = "given"
 WEIGHTS = (GIVEN, *TYPES)
-KV_TYPES = ("f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")  # of which llama.cpp can keep keys and values
 
 
 def quantized(values: npt.NDArray[np.float32], kind: StoredType) -> npt.NDArray[np.uint8]:
@@ -89,10 +92,6 @@ def _llamacpp() -> Any:
     except (ImportError, OSError, AttributeError):
         raise ValueError("this build of xllamacpp shows no quantizer, and gguf has none for this type") from None
     return library
-
-
-_LOG = logging.getLogger(__name__)
-_OFTEN_READ = ("token_embd.weight", "output.weight")  # llama.cpp keeps these at 6 to 8 bits: every token needs them
 
 
 def stored_as(source: Path, kind: str) -> Path:

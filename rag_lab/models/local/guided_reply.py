@@ -12,6 +12,7 @@ from rag_lab.models.protocols import ChatRequest
 from rag_lab.redaction import one_line
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_NEVER = -float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class ThinkingMarks:
     close: int
     closing: tuple[int, ...]
     after: tuple[int, ...]
+
+    def opened_in(self, prompt: list[int]) -> bool:
+        """Tell whether the prompt leaves a thought open, as templates of models do that always think."""
+        return next((token for token in reversed(prompt) if token in (self.open, self.close)), None) == self.open
 
 
 @lru_cache(maxsize=4)
@@ -77,9 +82,6 @@ class Thought:
     def _close_in_time(self) -> None:
         if self.is_open and self.length >= self._budget - len(self._marks.closing):
             self._forced.extend(self._marks.closing)
-
-
-_NEVER = -float("inf")
 
 
 class ReplyGuide:
@@ -184,9 +186,7 @@ def guided_prompt(tokenizer: Any, ends: tuple[int, ...], request: ChatRequest, c
         raise PromptError(f"The model's chat template refuses the messages: {one_line(str(error))}") from error
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template wrote the special tokens
     marks = thinking_marks(tokenizer)
-    opened = False  # whether the prompt leaves a thought open, as templates of models do that always think
-    if marks is not None:
-        opened = next((token for token in reversed(ids) if token in (marks.open, marks.close)), None) == marks.open
+    opened = marks is not None and marks.opened_in(ids)
     room = context_tokens - len(ids)
     for_reply = room - (len(marks.closing) if marks is not None and opened else 0)
     if for_reply < 1:

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
+from rag_lab.models import protocols, requirements
 from rag_lab.models.local.gguf_file import GgufCard, gguf_card, gguf_metadata, gguf_problem, gguf_tokenizer
 from rag_lab.models.local.gguf_storage import GIVEN, stored_as
 from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError, ServerSettings
 from rag_lab.models.local.local_model import LocalModel, MachineMeter
-from rag_lab.models.protocols import ChatReply, ChatRequest, split_thinking
-from rag_lab.models.requirements import library, missing_package
 from rag_lab.models.weights import Source, find
 
 _PACKAGED = "smollm2"
@@ -97,7 +96,7 @@ class LlamaCppChat(LocalModel):
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, how they are stored, context size and library version."""
-        problem = missing_package("xllamacpp", "xllamacpp")
+        problem = requirements.missing_package("xllamacpp", "xllamacpp")
         if problem:
             raise ModelError(problem)
         return {
@@ -109,7 +108,7 @@ class LlamaCppChat(LocalModel):
             **({} if self.kv is None else {"kv": self.kv}),
             **({} if self.batch is None else {"batch": self.batch}),
             **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}),
-            "library": library("xllamacpp"),
+            "library": requirements.library("xllamacpp"),
             **({"thinking": 1} if self._card.thinks else {}),
         }
 
@@ -118,14 +117,14 @@ class LlamaCppChat(LocalModel):
         """How many whole contexts are held at a time."""
         return self._shape.servers * self._shape.prefixes
 
-    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+    def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order; requests that share earlier messages are answered together."""
         if not requests:
             return []
         order = sorted(range(len(requests)), key=lambda index: repr(requests[index].messages[:-1]))
         free = deque(self._servers)  # loaded before any clock runs
 
-        def reply(index: int) -> ChatReply:
+        def reply(index: int) -> protocols.ChatReply:
             server = free.popleft()
             try:
                 return self._reply(requests[index], server)
@@ -140,17 +139,17 @@ class LlamaCppChat(LocalModel):
         """Return the exact number of tokens that the model reads for `text`; its tokenizer alone counts where known."""
         return self._count(text)
 
-    def _reply(self, request: ChatRequest, server: LlamaCppServer) -> ChatReply:
+    def _reply(self, request: protocols.ChatRequest, server: LlamaCppServer) -> protocols.ChatReply:
         start = time.perf_counter()
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
         try:
             content, machine = self._meter.measured(lambda: server.chat(messages, self._settings(request)))
         except ServerError as error:
-            return ChatReply(error=str(error), seconds=time.perf_counter() - start)
+            return protocols.ChatReply(error=str(error), seconds=time.perf_counter() - start)
         choice, usage = content["choices"][0], content["usage"]
-        text, inline = split_thinking(choice["message"].get("content") or "")
+        text, inline = protocols.split_thinking(choice["message"].get("content") or "")
         thinking = (choice["message"].get("reasoning_content") or inline).strip()
-        return ChatReply(
+        return protocols.ChatReply(
             text=text,
             thinking=thinking,
             tokens_in=usage["prompt_tokens"],
@@ -161,7 +160,7 @@ class LlamaCppChat(LocalModel):
             machine=machine,
         )
 
-    def _settings(self, request: ChatRequest) -> dict[str, Any]:
+    def _settings(self, request: protocols.ChatRequest) -> dict[str, Any]:
         most = request.max_tokens if self.max_tokens is None else min(request.max_tokens, self.max_tokens)
         settings: dict[str, Any] = {
             "max_tokens": most,

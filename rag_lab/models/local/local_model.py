@@ -17,6 +17,8 @@ from rag_lab._kit.machine import begin_peak, energy_counter, memory_mb
 from rag_lab.errors import ModelError
 from rag_lab.records import MachineUse
 
+Result = TypeVar("Result")
+
 
 class LocalModel(ABC):
     """A model whose weights are loaded into the process that asks it, when they are first needed."""
@@ -78,9 +80,6 @@ def without_progress_bars() -> Iterator[None]:
     finally:
         if was_on:
             logging.enable_progress_bar()
-
-
-Result = TypeVar("Result")
 
 
 @dataclass

@@ -21,6 +21,7 @@ from rag_lab.redaction import one_line
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _WORD_START = "▁"  # how SentencePiece writes a space
 _SENTENCEPIECE = {"ByteFallback", "Metaspace", "Replace"}
+_SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def token_bytes(tokenizer: Any) -> list[bytes] | None:
@@ -53,9 +54,6 @@ def token_bytes(tokenizer: Any) -> list[bytes] | None:
         else:
             return None
     return [written.get(number, b"") for number in range(max(written) + 1)]
-
-
-_SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 class SchemaError(Exception):

@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab.errors import ModelError
+from rag_lab.models import protocols, requirements, weights
 from rag_lab.models.local.local_model import LocalModel, without_progress_bars
-from rag_lab.models.protocols import Vectors, unit_vectors
-from rag_lab.models.requirements import library, require_package
 from rag_lab.models.truncation import TextKind
-from rag_lab.models.weights import Source, find, loading_error
 
 _AT_ONCE = 1024  # texts whose tokens are held while they are counted
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}  # the first that the model has
+_DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class ReadLength:
         return lengths
 
 
-def read_length(source: Source, most: int | None = None) -> ReadLength | None:
+def read_length(source: weights.Source, most: int | None = None) -> ReadLength | None:
     """Return how much the model of these weights reads; None where they are not here yet, or do not say.
 
     `most` is a limit in place of the model's.
@@ -86,7 +85,7 @@ def read_length(source: Source, most: int | None = None) -> ReadLength | None:
     return ReadLength(limit, tokenizer, prompts, bool(saved.get("do_lower_case")))
 
 
-def _json(source: Source, name: str, missing: Any) -> Any:
+def _json(source: weights.Source, name: str, missing: Any) -> Any:
     path = _file(source, name)
     try:
         found = json.loads(path.read_text(encoding="utf-8")) if path else missing
@@ -95,7 +94,7 @@ def _json(source: Source, name: str, missing: Any) -> Any:
     return found if isinstance(found, type(missing)) else missing
 
 
-def _file(source: Source, name: str) -> Path | None:
+def _file(source: weights.Source, name: str) -> Path | None:
     """Return a file of the weights where it is here: of those of the hub, once they were downloaded."""
     if not source.on_hub:
         path = Path(source.location, name)
@@ -130,12 +129,12 @@ class SentenceTransformersModel(LocalModel):
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, and library version."""
-        source = find(self.name)
+        source = weights.find(self.name)
         return {
             "provider": "sentence_transformers",
             "name": source.name,
             "weights": source.digest(),
-            "library": library("sentence-transformers"),
+            "library": requirements.library("sentence-transformers"),
         }
 
     @property
@@ -148,7 +147,7 @@ class SentenceTransformersModel(LocalModel):
         """Return what its files say; asked again until they are here."""
         if self._reads is None:
             with suppress(ModelError):  # which is told where the model is used
-                self._reads = read_length(find(self.name), self.max_tokens)
+                self._reads = read_length(weights.find(self.name), self.max_tokens)
         return self._reads
 
     @cached_property
@@ -156,14 +155,16 @@ class SentenceTransformersModel(LocalModel):
         return self._load()
 
     def _load(self, **options: Any) -> Any:
-        library_class = getattr(require_package("sentence_transformers", "sentence-transformers"), self.loads)
-        source = find(self.name)
+        library_class = getattr(
+            requirements.require_package("sentence_transformers", "sentence-transformers"), self.loads
+        )
+        source = weights.find(self.name)
         pin = source.pin()
         try:
             with without_progress_bars():
                 return library_class(source.location, device=self.runs_on or None, **pin, **options)
         except Exception as error:
-            raise loading_error(source, error) from error
+            raise weights.loading_error(source, error) from error
 
 
 class SentenceTransformerEmbedder(SentenceTransformersModel):
@@ -174,11 +175,11 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
     def __init__(self, name: str, *, device: str = "", batch_size: int = 32) -> None:
         super().__init__(name, device, batch_size)
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order, with the model's own prompt for documents."""
         return self._encode("encode_document", texts)
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of questions, with the model's own prompt; see `embed_documents`."""
         return self._encode("encode_query", texts)
 
@@ -187,17 +188,14 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
         reads = self._read_length()
         return [0] * len(texts) if reads is None else reads.of_texts(texts, kind)
 
-    def _encode(self, method: str, texts: Sequence[str]) -> Vectors:
+    def _encode(self, method: str, texts: Sequence[str]) -> protocols.Vectors:
         with self._lock:
             if not texts:
                 return np.zeros((0, self._model.get_embedding_dimension() or 0), dtype=np.float32)
             rows = getattr(self._model, method)(
                 list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
             )
-        return unit_vectors(np.asarray(rows, dtype=np.float32))
-
-
-_DECIMALS = 6  # the last digits of float32 depend on what shares a batch
+        return protocols.unit_vectors(np.asarray(rows, dtype=np.float32))
 
 
 class CrossEncoderScorer(SentenceTransformersModel):

@@ -11,11 +11,12 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rag_lab.errors import ModelError
+from rag_lab.models import protocols, weights
 from rag_lab.models.local.causal import CausalLM, CausalSettings, OnCausalLM, token_counter
 from rag_lab.models.local.generation import decoding_identity, generate_replies
-from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.models.requirements import cuda_problem, missing_package, require_package
-from rag_lab.models.weights import find, loading_error
+
+_PACKAGE = "rag_lab[unsloth]"
 
 
 class TransformersChat(OnCausalLM):
@@ -44,7 +45,7 @@ class TransformersChat(OnCausalLM):
             **decoding_identity(),
         }
 
-    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+    def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order, held to its `json_schema` where it has one."""
         if not requests:
             return []
@@ -56,13 +57,13 @@ class TransformersChat(OnCausalLM):
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        return lru_cache(65_536)(token_counter(find(self.settings.name), self.settings.tokenizer))
+        return lru_cache(65_536)(token_counter(weights.find(self.settings.name), self.settings.tokenizer))
 
     @cached_property
     def _lm(self) -> CausalLM:
         lm = self._loaded()
         if not lm.tokenizer.chat_template:
-            name = find(self.settings.name).name
+            name = weights.find(self.settings.name).name
             raise ModelError(
                 f"The tokenizer of {name!r} has no chat template, so the model cannot be asked "
                 "anything; choose one that was tuned for chats, often called Instruct or it."
@@ -71,9 +72,6 @@ class TransformersChat(OnCausalLM):
 
     def _loaded(self) -> CausalLM:
         return self.settings.load()
-
-
-_PACKAGE = "rag_lab[unsloth]"
 
 
 class UnslothChat(TransformersChat):
@@ -90,7 +88,7 @@ class UnslothChat(TransformersChat):
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, weights, quantization, context size, batch size and how replies are decoded."""
-        source = find(self.name)
+        source = weights.find(self.name)
         return {
             "provider": "unsloth",
             "name": source.name,
@@ -106,14 +104,16 @@ class UnslothChat(TransformersChat):
         if problem:  # before the import: unsloth patches torch and transformers as it loads
             raise ModelError(problem)
         library = require_package("unsloth", _PACKAGE)
-        source = find(self.name)  # unsloth may take another repository's weights for it, so no revision is pinned
+        source = weights.find(
+            self.name
+        )  # unsloth may take another repository's weights for it, so no revision is pinned
         try:
             model, processor = library.FastLanguageModel.from_pretrained(
                 model_name=source.location, max_seq_length=self.context_tokens, load_in_4bit=True
             )
             library.FastLanguageModel.for_inference(model)
         except Exception as error:
-            raise loading_error(source, error) from error
+            raise weights.loading_error(source, error) from error
         tokenizer = getattr(processor, "tokenizer", processor)  # multimodal models such as Gemma 3 bring a processor
         if tokenizer.chat_template is None:
             tokenizer.chat_template = processor.chat_template

@@ -13,6 +13,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from rag_lab.errors import ModelError
+from rag_lab.models import requirements, truncation
 from rag_lab.models.protocols import Vectors, unit_vectors
 from rag_lab.models.remote.failures import BadReply
 from rag_lab.models.remote.gemini import GeminiModel
@@ -21,11 +22,14 @@ from rag_lab.models.remote.ollama_server import NoAnswer, OllamaModel, check_oll
 from rag_lab.models.remote.openai import OpenAIModel
 from rag_lab.models.remote.replies import Vector, check_embeddings, read_as
 from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
-from rag_lab.models.requirements import require_package
-from rag_lab.models.truncation import TextKind, estimated_tokens
 
 _IN_IDENTITY = ("document_prefix", "query_prefix", "context", "dimensions")
 _AROUND = 2  # tokens that a model may put around a text
+_GEMINI_TOKENS = {"gemini-embedding-001": 2048, "text-embedding-004": 2048}
+_MAX_GEMINI_BYTES = 32 * MIB  # a hundred vectors of 3072 numbers take 6
+_MAX_OLLAMA_BYTES = 32 * MIB
+_LARGEST_WINDOW = 8192  # made unasked: its memory grows with it
+_MAX_OPENAI_BYTES = 64 * MIB  # a hundred vectors of 4096 numbers, as digits, take 9
 
 
 class RemoteEmbedder(RemoteModel, ABC):
@@ -49,10 +53,10 @@ class RemoteEmbedder(RemoteModel, ABC):
         """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
         return self._embed([self.options.query_prefix + text for text in texts], is_query=True)
 
-    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
         """Return an upper estimate of each text's tokens, its prefix included: the tokenizer is the server's."""
         prefix = self.options.document_prefix if kind == "document" else self.options.query_prefix
-        return [estimated_tokens(prefix + text) + _AROUND for text in texts]
+        return [truncation.estimated_tokens(prefix + text) + _AROUND for text in texts]
 
     @abstractmethod
     def _ask(self, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
@@ -67,7 +71,7 @@ class RemoteEmbedder(RemoteModel, ABC):
         found = self._call_all(
             lambda batch: self._ask(batch, is_query=is_query),
             batches,
-            lambda batch: sum(map(estimated_tokens, batch)),
+            lambda batch: sum(map(truncation.estimated_tokens, batch)),
         )
         rows = list(itertools.chain.from_iterable(found))
         if len(rows) != len(texts):
@@ -75,10 +79,6 @@ class RemoteEmbedder(RemoteModel, ABC):
         if len({len(row) for row in rows}) > 1:
             raise ModelError(f"{self!r} returned vectors of different lengths; ask one server with one model.")
         return unit_vectors(np.asarray(rows, dtype=np.float32))
-
-
-_GEMINI_TOKENS = {"gemini-embedding-001": 2048, "text-embedding-004": 2048}
-_MAX_GEMINI_BYTES = 32 * MIB  # a hundred vectors of 3072 numbers take 6
 
 
 class GeminiEmbedder(GeminiModel, RemoteEmbedder):
@@ -101,10 +101,6 @@ class GeminiEmbedder(GeminiModel, RemoteEmbedder):
         size = self.options.batch_size
         rows: list[list[float]] = self._client.embed_documents(texts, task_type=task_type, batch_size=size)
         return rows
-
-
-_MAX_OLLAMA_BYTES = 32 * MIB
-_LARGEST_WINDOW = 8192  # made unasked: its memory grows with it
 
 
 class OllamaEmbedder(OllamaModel, RemoteEmbedder):
@@ -135,7 +131,7 @@ class OllamaEmbedder(OllamaModel, RemoteEmbedder):
 
     @cached_property
     def _client(self) -> Any:
-        library = require_package("ollama", "langchain-ollama")
+        library = requirements.require_package("ollama", "langchain-ollama")
         # a server that does not tell the window is an error: vectors of another window are no part of this identity
         self._is_silent, _ = False, self._window
         bounds = HttpBounds(self.options.timeout_s, _MAX_OLLAMA_BYTES, check_ollama_embeddings)
@@ -154,9 +150,6 @@ class OllamaEmbedder(OllamaModel, RemoteEmbedder):
     @cached_property
     def _window(self) -> int | None:
         return self.options.context or min(self.server.described(self.name).context_tokens, _LARGEST_WINDOW) or None
-
-
-_MAX_OPENAI_BYTES = 64 * MIB  # a hundred vectors of 4096 numbers, as digits, take 9
 
 
 class _Row(TypedDict):
@@ -193,7 +186,7 @@ class OpenAIEmbedder(OpenAIModel, RemoteEmbedder):
 
     @cached_property
     def _client(self) -> Any:
-        library = require_package("openai", "langchain-openai")
+        library = requirements.require_package("openai", "langchain-openai")
         bounds = HttpBounds(self.options.timeout_s, _MAX_OPENAI_BYTES, _check_rows)
         return library.OpenAI(
             api_key=self.key(),

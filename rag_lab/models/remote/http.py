@@ -22,6 +22,8 @@ from rag_lab.models.requirements import require_package
 _BEGAN = "rag_lab_began"
 MIB = 1 << 20
 CHAT_BYTES = 4 * MIB  # a reply of a hundred thousand tokens, with its thinking
+_MAX_REPLY_BYTES = 16 * MIB
+_WORDS = ("message", "error", "detail")  # where servers say what is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,6 @@ class HttpBounds:
                 raise TimeoutError(f"the reply was not whole within {self.timeout_s:g} seconds")
             chunks.append(chunk)
         return b"".join(chunks)
-
-
-_MAX_REPLY_BYTES = 16 * MIB
-_WORDS = ("message", "error", "detail")  # where servers say what is wrong
 
 
 class StatusError(Exception):

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 _ALIAS = re.compile(r"[-:]latest$")
 _SIZES = frozenset({"mini", "nano", "lite", "small", "large", "turbo", "flash", "pro", "max"})
+_CUT_OFF = {"length", "max_tokens", "model_length"}
+_ACCIDENTS = {"tool_calls", "function_call", "malformed_function_call", "unexpected_tool_call", "error", "other"}
+_REFUSED = {"safety", "content_filter", "blocklist", "prohibited_content", "recitation", "spii"}
+_LOG = logging.getLogger(__name__)
+_CONTEXT_TOKENS = 32_768  # where nobody says
+_REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
 
 
 def is_another(asked: str, told: str) -> bool:
@@ -39,11 +45,6 @@ def is_another(asked: str, told: str) -> bool:
     names = [name.casefold().rpartition("/")[2].removesuffix(".gguf") for name in (asked, told)]
     one, other = (re.split(r"[\W_]+", name) for name in sorted(names, key=len))
     return "".join(one) not in "".join(other) or bool(({*other} ^ {*one}) & _SIZES)
-
-
-_CUT_OFF = {"length", "max_tokens", "model_length"}
-_ACCIDENTS = {"tool_calls", "function_call", "malformed_function_call", "unexpected_tool_call", "error", "other"}
-_REFUSED = {"safety", "content_filter", "blocklist", "prohibited_content", "recitation", "spii"}
 
 
 def to_langchain_messages(messages: Sequence[Message]) -> list[BaseMessage]:
@@ -100,11 +101,6 @@ def _thinking(message: AIMessage) -> str:
         if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning")
     ]
     return "\n".join(filter(None, parts)).strip()
-
-
-_LOG = logging.getLogger(__name__)
-_CONTEXT_TOKENS = 32_768  # where nobody says
-_REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
 
 
 class LangChainChat(RemoteModel):

@@ -27,6 +27,16 @@ from rag_lab.models.remote.replies import Vector, check_lengths, check_of, read_
 from rag_lab.models.remote.requests import RemoteModel
 from rag_lab.models.requirements import require_package
 
+check_description = check_of(dict[str, JsonValue], "description of models")
+VARIABLE = "OLLAMA_HOST"
+_HERE, _PORT = "127.0.0.1", 11434
+_ANY = "0.0.0.0"  # noqa: S104 - what a server listens on is no address to call
+_TIMEOUT_S = 10.0
+CHECK_S = 2.0
+_HOLDS_S = 60.0  # an answer on which weights a name stands for
+_MAX_REPLY_BYTES = 16 * MIB  # a description lists a model's tensors
+T = TypeVar("T")
+
 
 class _Message(TypedDict):
     role: StrictStr
@@ -57,20 +67,6 @@ def check_chat(content: bytes) -> None:
 def check_ollama_embeddings(content: bytes) -> None:
     """Check the body of a batch of embeddings: finite vectors of one length; see `check_chat`."""
     check_lengths(read_as(content, _Embeddings, "batch of embeddings")["embeddings"])
-
-
-check_description = check_of(dict[str, JsonValue], "description of models")
-
-
-VARIABLE = "OLLAMA_HOST"
-_HERE, _PORT = "127.0.0.1", 11434
-_ANY = "0.0.0.0"  # noqa: S104 - what a server listens on is no address to call
-_TIMEOUT_S = 10.0
-CHECK_S = 2.0
-_HOLDS_S = 60.0  # an answer on which weights a name stands for
-_MAX_REPLY_BYTES = 16 * MIB  # a description lists a model's tensors
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _OFFICIAL = "https://api.openai.com/v1"
 _KEY = "OPENAI_API_KEY"
+Ask = Callable[[ChatRequest], ChatReply]
+# Models whose template has a switch, and thinks until it is told not to, or only then (vLLM, "Reasoning outputs").
+_SWITCHED = re.compile(r"qwen3|glm-?4|deepseek-v3|granite|holo2|gemma-?4|smollm3|hunyuan|nemotron")
 
 
 class OpenAIModel(RemoteModel):
@@ -66,9 +69,6 @@ class OpenAIModel(RemoteModel):
     def problem(self, within_s: float) -> str:
         """Return why its server cannot be asked now, in one sentence, or ''; whether it has the model, is not asked."""
         return Endpoint(self.address, within_s, bearer(self.key())).problem("/models")
-
-
-Ask = Callable[[ChatRequest], ChatReply]
 
 
 class ThinkingSteps:
@@ -116,10 +116,6 @@ def _behind(request: ChatRequest, first: ChatReply, ask: Ask) -> ChatReply:
         thinking_tokens=first.thinking_tokens or first.tokens_out,
         seconds=first.seconds + second.seconds,
     )
-
-
-# Models whose template has a switch, and thinks until it is told not to, or only then (vLLM, "Reasoning outputs").
-_SWITCHED = re.compile(r"qwen3|glm-?4|deepseek-v3|granite|holo2|gemma-?4|smollm3|hunyuan|nemotron")
 
 
 @cache

@@ -27,6 +27,11 @@ _TITLE = re.compile(r"(?is)<(?:title|h1)[^>]*>(.*?)</(?:title|h1)>")
 
 _Text = StrictStr | None
 _Count = StrictInt | None
+Vector = Annotated[list[FiniteFloat], Field(min_length=1)]
+_CHARS_A_TOKEN = 32  # a word of English has five; a token of spaces may have more than a hundred
+_CHARS_AROUND = 1000
+_PROMPT_AROUND = 1000  # what a server may put around a prompt
+_TOKENS_OF_AN_IMAGE = 50_000  # at the dearest service
 
 
 class _Message(TypedDict):
@@ -80,9 +85,6 @@ class _Feedback(TypedDict):
 
 class _Blocked(TypedDict):
     promptFeedback: _Feedback
-
-
-Vector = Annotated[list[FiniteFloat], Field(min_length=1)]
 
 
 class _Values(TypedDict):
@@ -161,12 +163,6 @@ def _not_json(content: bytes) -> str:
 
 
 check_completion = check_of(_Completion, "chat completion")  # of OpenAI's interface
-
-
-_CHARS_A_TOKEN = 32  # a word of English has five; a token of spaces may have more than a hundred
-_CHARS_AROUND = 1000
-_PROMPT_AROUND = 1000  # what a server may put around a prompt
-_TOKENS_OF_AN_IMAGE = 50_000  # at the dearest service
 
 
 def bounded(request: ChatRequest, reply: ChatReply) -> ChatReply:

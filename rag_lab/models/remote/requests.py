@@ -28,6 +28,13 @@ from rag_lab.models.remote.failures import classify
 _LOG = logging.getLogger(__name__)
 _TELL_AFTER_S = 10.0
 _CLOCK_S = 0.1  # by which moments of the store may differ from one look at its clock to the next
+CALLS = 16  # that may fail in a row, each after all its attempts
+TIME_OUTS = 8  # attempts in a row that may end by a time-out: those are dear
+REST_S = 120.0
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 60.0  # a server that asks for more is given up for now
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -61,11 +68,6 @@ class RateLimiter:
         """Wait for so long before a refused request is sent again; where the server is full, `wait` does so for all."""
         if not self._store.refuse(self.model, wait_s):
             self.sleep(wait_s)
-
-
-CALLS = 16  # that may fail in a row, each after all its attempts
-TIME_OUTS = 8  # attempts in a row that may end by a time-out: those are dear
-REST_S = 120.0
 
 
 class CircuitBreaker:
@@ -125,13 +127,6 @@ def _open_sentence(key: str, failing: Failing) -> str:
     model = json.loads(key)
     reason = failing.reason.rstrip(".")
     return f"{model['provider']}:{model['name']} was given up for now: {count}, the last one because {reason}"
-
-
-_FIRST_WAIT_S = 1.0
-_LONGEST_WAIT_S = 60.0  # a server that asks for more is given up for now
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 class CallFailed(Exception):  # noqa: N818

@@ -29,6 +29,7 @@ _AROUND = 8  # tokens that a model may put around a question and a passage
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 _CHECK_S = 2.0
 _VERSION = re.compile(r"/v\d+/?$")
+_check_tokens = check_of(list[list[Any]], "list of tokens")
 
 
 class _Result(TypedDict):
@@ -66,7 +67,6 @@ class _Models(TypedDict):
 _check_results = check_of(_Results, "list of relevance scores")
 _check_ranks = check_of(list[_Rank], "list of scores")
 _check_info = check_of(_Info, "description of a TEI server")
-_check_tokens = check_of(list[list[Any]], "list of tokens")
 _check_count = check_of(_Counted, "count of tokens")
 _check_models = check_of(_Models, "list of models")
 

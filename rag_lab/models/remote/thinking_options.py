@@ -14,6 +14,8 @@ from typing import Any
 
 TOKENS_OF = {"none": 0, "minimal": 128, "low": 1024, "medium": 8192, "high": 24_576}
 _USUAL = ("low", "medium", "high")
+_GEMINI_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 def highest_within(levels: Sequence[str], tokens: int) -> str:
@@ -23,9 +25,6 @@ def highest_within(levels: Sequence[str], tokens: int) -> str:
     """
     fitting = [level for level in levels if TOKENS_OF[level] <= tokens]
     return fitting[-1] if fitting else levels[0]
-
-
-_GEMINI_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,6 @@ def gemini_thinking(name: str) -> GeminiThinking | None:
         return GeminiThinking(TOKENS_OF["minimal"], 65_536, levels=("minimal", *_USUAL))
     levels = ("low", "high") if family.startswith("gemini-3-pro") else _USUAL
     return GeminiThinking(TOKENS_OF["low"], 65_536, levels=levels)
-
-
-_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 @dataclass(frozen=True, slots=True)
