@@ -74,7 +74,7 @@ def compare(
       rag-lab compare results/decisive --margin retrieval.ndcg@5=0.05
       rag-lab compare results/monday results/tuesday
     """
-    from rag_lab.report.text.compare_text import compare_screen, compare_text
+    from rag_lab.report.compare_text import compare_screen, compare_text
     from rag_lab.runs.margins import parse_margins
 
     parsed = parse_margins(margins or [])

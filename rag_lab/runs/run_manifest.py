@@ -100,24 +100,20 @@ def answering_models(text: str, variants: Iterable[Played]) -> list[str]:
 
 def failover_sentences(variants: Mapping[str, Played]) -> list[str]:
     """Return a sentence for each `first | second` of a run; `variants` are what they are called, and who played."""
-    texts = dict.fromkeys(text for played in variants.values() for text in played)
-    return [
-        _failover_sentence(text, {name: played[text] for name, played in variants.items() if text in played})
-        for text in texts
-    ]
-
-
-def _failover_sentence(text: str, played: Mapping[str, Sequence[str]]) -> str:
-    first = alternatives(text)[0]
-    groups: dict[str, list[str]] = {}
-    for variant, names in played.items():
-        groups.setdefault(" and then ".join(names), []).append(variant)
-    if list(groups) == [first]:
-        return f"Of {text}, {first} played the role throughout."
-    if len(groups) == 1:
-        return f"Of {text}, {next(iter(groups))} played the role throughout, since {first} did not answer."
-    which = listing([f"{names} in {listing(those)}" for names, those in groups.items()])
-    return f"Of {text}, the role was played by {which}: what differs between these variants may be the model's doing."
+    sentences = []
+    for text in dict.fromkeys(text for played in variants.values() for text in played):
+        first = alternatives(text)[0]
+        groups: dict[str, list[str]] = {}
+        for variant, played in variants.items():
+            if text in played:
+                groups.setdefault(" and then ".join(played[text]), []).append(variant)
+        one, *others = groups
+        which = f"{one} played the role throughout" + ("" if one == first else f", since {first} did not answer")
+        if others:
+            which = listing([f"{names} in {listing(those)}" for names, those in groups.items()])
+            which = f"the role was played by {which}: what differs between these variants may be the model's doing"
+        sentences.append(f"Of {text}, {which}.")
+    return sentences
 
 
 ABSENT = "-"

@@ -34,67 +34,55 @@ Lists = dict[str, tuple[Hit, ...]]
 Questions = dict[bytes, Question]  # by their JSON
 
 
-class TraceWriter:
-    """Makes the lines of one file, in their order."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def line(self, trace: Trace) -> str:
-        """Return the trace as a line of JSON, without its end."""
-        separate = {"texts", "hits", *_LISTS}
-        data = _TRACE.dump_python(trace, mode="json", exclude=separate, exclude_defaults=True)
-        data |= _written_hits(trace)
-        n_before = len(self._numbers)
-        for holder, name in _texts_in(data):
-            text = holder[name]
-            if len(text) >= _LONG_CHARS:
-                holder[name] = {"text": self._numbers.setdefault(text, len(self._numbers))}
-        # The prompt is split at the first place of each text that has a number, as it follows the one before.
-        pieces: list[Any] = []
-        rest = trace.prompt or ""
-        for passage in trace.passages if rest else ():
-            before, found, after = rest.partition(passage.text) if passage.text in self._numbers else (rest, "", "")
-            if found:
-                pieces += [before, {"text": self._numbers[passage.text]}]
-                rest = after
-        if pieces:
-            data["prompt"] = [*pieces, rest]
-        if new := list(self._numbers)[n_before:]:
-            data["texts"] = new
-        return to_json(data).decode()
+def _written(trace: Trace, numbers: dict[str, int]) -> str:
+    """Return the trace as a line of JSON, without its end; long texts that are new get the next of `numbers`."""
+    separate = {"texts", "hits", *_LISTS}
+    data = _TRACE.dump_python(trace, mode="json", exclude=separate, exclude_defaults=True)
+    data |= _written_hits(trace)
+    n_before = len(numbers)
+    for holder, name in _texts_in(data):
+        text = holder[name]
+        if len(text) >= _LONG_CHARS:
+            holder[name] = {"text": numbers.setdefault(text, len(numbers))}
+    # The prompt is split at the first place of each text that has a number, as it follows the one before.
+    pieces: list[Any] = []
+    rest = trace.prompt or ""
+    for passage in trace.passages if rest else ():
+        before, found, after = rest.partition(passage.text) if passage.text in numbers else (rest, "", "")
+        if found:
+            pieces += [before, {"text": numbers[passage.text]}]
+            rest = after
+    if pieces:
+        data["prompt"] = [*pieces, rest]
+    if new := list(numbers)[n_before:]:
+        data["texts"] = new
+    return to_json(data).decode()
 
 
-class TraceReader:
-    """Reads the lines of one file, in their order. `known` questions are kept once, and new ones added."""
+def _read(line: bytes, texts: list[str], known: Questions) -> Trace:
+    """Return the trace that `_written` wrote, or an earlier version, which wrote everything in full.
 
-    def __init__(self, known: Questions | None = None) -> None:
-        self._texts: list[str] = []
-        self._known: Questions = {} if known is None else known
+    Raises:
+        ValueError, TypeError, AttributeError, LookupError: if it is none.
+    """
 
-    def trace(self, line: bytes) -> Trace:
-        """Return the trace that `TraceWriter.line` wrote, or an earlier version, which wrote everything in full.
+    def in_full(written: str | Mapping[str, int]) -> str:
+        return written if isinstance(written, str) else texts[written["text"]]
 
-        Raises:
-            ValueError, TypeError, AttributeError, LookupError: if it is none.
-        """
-        data: dict[str, Any] = from_json(line)
-        self._texts += data.pop("texts", ())
-        for holder, name in _texts_in(data):
-            holder[name] = self._text(holder[name])
-        if isinstance(data.get("prompt"), list):
-            data["prompt"] = "".join(map(self._text, data["prompt"]))
-        if "found" in data:
-            data |= _read_hits(data)
-        asked = to_json(data["question"])
-        if asked not in self._known:
-            self._known[asked] = _QUESTION.validate_python(data["question"])
-        data["question"] = self._known[asked]
-        earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
-        return _TRACE.validate_python({"hits": earlier, **data})
-
-    def _text(self, written: str | Mapping[str, int]) -> str:
-        return written if isinstance(written, str) else self._texts[written["text"]]
+    data: dict[str, Any] = from_json(line)
+    texts += data.pop("texts", ())
+    for holder, name in _texts_in(data):
+        holder[name] = in_full(holder[name])
+    if isinstance(data.get("prompt"), list):
+        data["prompt"] = "".join(map(in_full, data["prompt"]))
+    if "found" in data:
+        data |= _read_hits(data)
+    asked = to_json(data["question"])
+    if asked not in known:
+        known[asked] = _QUESTION.validate_python(data["question"])
+    data["question"] = known[asked]
+    earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
+    return _TRACE.validate_python({"hits": earlier, **data})
 
 
 def _texts_in(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -161,9 +149,9 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
 
     Control characters stay as they are, escaped where JSON wants it; secrets that this process knows are hidden.
     """
-    writer = TraceWriter()
+    numbers: dict[str, int] = {}
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in hide_known_jsons(map(writer.line, traces)))
+        file.writelines(f"{line}\n" for line in hide_known_jsons(_written(trace, numbers) for trace in traces))
 
 
 def read_traces(path: Path, known: Questions | None = None) -> list[Trace]:
@@ -171,12 +159,13 @@ def read_traces(path: Path, known: Questions | None = None) -> list[Trace]:
 
     `known` are the questions of files that were read before, which are kept once; those of this one are added.
     """
-    reader = TraceReader(known)
+    texts: list[str] = []
+    known = {} if known is None else known
     traces: list[Trace] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                traces.append(reader.trace(line))
+                traces.append(_read(line, texts, known))
             except (ValueError, TypeError, AttributeError, LookupError):  # all but the first: JSON, and no trace
                 raise DamagedFile(path, f"line {number} is no trace") from None
     return traces

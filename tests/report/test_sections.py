@@ -6,9 +6,9 @@ import pytest
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report import sections
+from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import overview_html, to_html
 from rag_lab.report.tables.table import Table
-from rag_lab.report.text.compare_text import compare_text
 
 
 def test_an_entry_is_a_section_everywhere(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:

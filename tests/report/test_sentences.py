@@ -23,9 +23,9 @@ from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.statements import module_rows
 from rag_lab.comparison.tables.hyde_study import study_sentences
 from rag_lab.config import PipelineConfig
+from rag_lab.report.compare_text import compare_screen, compare_text
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.text.compare_text import compare_screen, compare_text
 from rag_lab.statistics.verdict import ALPHA
 
 _NUMBER = rf"[+{MINUS}]?[\d.,]+"

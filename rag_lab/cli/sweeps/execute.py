@@ -89,7 +89,7 @@ def run_with_status(
     if (race := read_race(run.path)) and not race.stopped:
         typer.echo("\n".join(race_sentences(race, cost_of(run))) + "\n")
     if scores:
-        from rag_lab.report.text.compare_text import compare_screen
+        from rag_lab.report.compare_text import compare_screen
 
         typer.echo(compare_screen(run.path))
     for name in ("report.html", "report.md"):

@@ -71,29 +71,23 @@ def variant_name(comparison: Comparison, variant: str) -> str:
 
 
 def spread_labels(axes: Axes, points: Sequence[tuple[str, float, float]]) -> None:
-    """Write each (text, x, y) right of its point, with a thin line; labels of neighbours are pushed apart."""
+    """Write each (text, x, y) right of its point, with a thin line; labels of neighbours are pushed distance."""
     axes.figure.canvas.draw()
     spots = [axes.transData.transform((x, y)) * 72 / axes.figure.dpi for _, x, y in points]
-    heights = _spread_out([(float(spot[0]), float(spot[1])) for spot in spots])
+    heights = [float(spot[1]) + index * 1e-3 for index, spot in enumerate(spots)]  # in points, as the spots
+    for _ in range(100):
+        for i in range(len(spots)):
+            for j in range(i):
+                gap, distance = heights[i] - heights[j], abs(float(spots[i][0]) - float(spots[j][0]))
+                if distance < 2 * LABEL_GAP_POINTS and abs(gap) < LABEL_GAP_POINTS:
+                    push = (LABEL_GAP_POINTS - abs(gap)) / 2 * (1 if gap > 0 else -1)
+                    heights[i] += push
+                    heights[j] -= push
     line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4}
     for (text, x, y), spot, height in zip(points, spots, heights, strict=True):
         offset = (16, height - float(spot[1]))
         style: dict[str, Any] = {"va": "center", "color": INK, "fontsize": FONT_SIZE, "arrowprops": line}
         axes.annotate(text, (x, y), offset, textcoords="offset points", **style)
-
-
-def _spread_out(spots: Sequence[tuple[float, float]]) -> list[float]:
-    """Return heights near those of `spots` (in points) at which labels beside them do not overlap."""
-    heights = [y + index * 1e-3 for index, (_, y) in enumerate(spots)]
-    for _ in range(100):
-        for i in range(len(spots)):
-            for j in range(i):
-                gap = heights[i] - heights[j]
-                if abs(spots[i][0] - spots[j][0]) < 2 * LABEL_GAP_POINTS and abs(gap) < LABEL_GAP_POINTS:
-                    push = (LABEL_GAP_POINTS - abs(gap)) / 2 * (1 if gap > 0 else -1)
-                    heights[i] += push
-                    heights[j] -= push
-    return heights
 
 
 def to_svg(figure: ShownFigure, prefix: str) -> str:

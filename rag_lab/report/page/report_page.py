@@ -21,6 +21,7 @@ from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.tables.prices import index_cells
 from rag_lab.comparison.tables.stage_tables import stage_cells, stage_incidents, stage_names
 from rag_lab.redaction import shown
+from rag_lab.report.markdown import to_markdown
 from rag_lab.report.page.question_pages import (
     FOLDER,
     MOST_CHARS,
@@ -32,7 +33,6 @@ from rag_lab.report.page.question_pages import (
 from rag_lab.report.page.templates import asset, render, script_digest
 from rag_lab.report.sections import groups, sections
 from rag_lab.report.tables.score_tables import CORRECTIONS, differences_of, differences_title
-from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_manifest import plain_text
 
 if TYPE_CHECKING:

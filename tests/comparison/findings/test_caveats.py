@@ -20,10 +20,10 @@ from rag_lab.corpus.index.vectors import TruncatedChildren
 from rag_lab.errors import DamagedFile
 from rag_lab.models.truncation import Truncation
 from rag_lab.records import Hit, Question, StageRecord, Trace
+from rag_lab.report.compare_text import screen
+from rag_lab.report.markdown import to_markdown
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.text.compare_text import screen
-from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.omissions import TruncationRecord
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder
 from rag_lab.runs.trace_file import read_traces, write_traces

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from rag_lab.errors import ConfigError
+from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.text.compare_text import compare_text
 
 F1 = "answer.token_f1"
 MRR = "retrieval.mrr@5"

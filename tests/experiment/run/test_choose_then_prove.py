@@ -14,8 +14,8 @@ from rag_lab.experiment.race import ELSEWHERE, round_plan
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan, to_try_again
+from rag_lab.report.compare_text import compare_text
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.text.compare_text import compare_text
 from rag_lab.runs.race_record import cost_of, read_race
 from rag_lab.runs.run_folder import RunFolder
 

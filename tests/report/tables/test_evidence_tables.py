@@ -6,10 +6,10 @@ import pytest
 
 from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_sentence, evidence_sentences
 from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.report.compare_text import screen
+from rag_lab.report.markdown import to_markdown
 from rag_lab.report.sections import named_tables
 from rag_lab.report.tables.evidence_tables import evidence_tables
-from rag_lab.report.text.compare_text import screen
-from rag_lab.report.text.markdown import to_markdown
 from rag_lab.runs.run_folder import write_json
 
 

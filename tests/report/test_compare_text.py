@@ -9,7 +9,7 @@ from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError
-from rag_lab.report.text.compare_text import compare_screen, compare_text, screen
+from rag_lab.report.compare_text import compare_screen, compare_text, screen
 
 OTHERS = [f"retrieval.{name}@{k}" for name in ("mrr", "evidence_recall", "precision", "ndcg") for k in (1, 3, 10, 20)]
 
