@@ -36,11 +36,6 @@ def test_the_family_of_the_differences_is_said_and_in_a_grid_it_is_the_secondary
     assert f"(primary: {MAIN}; all others secondary; correction: max-T)" in told
 
 
-def test_what_to_use_is_said_before_the_numbers(run):
-    lines = compare_screen(run.path).splitlines()
-    assert lines[2].startswith("Use ")
-
-
 def test_a_run_that_is_not_finished_says_how_much_of_it_is_here(run):
     (run.path / "manifest.json").unlink()
     for name in list(GRID)[:2]:

@@ -252,3 +252,21 @@ def test_passages_of_different_size_are_told_in_a_run_and_across_two(synthetic: 
     (sentence,) = (one for one in conclusions(compare(both.path)) if told in one)
     assert "pages in A pages; children of 800 characters in B children" in sentence
     assert any(told in one for one in compare_runs(one.path, other.path).sentences)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "sentence"),
+    [
+        ("document", "11 of 12 questions are in 5 clusters (document)"),
+        ("tag:zzz", "No question is in a cluster (tag:zzz)"),
+    ],
+)
+def test_clusters_and_a_rule_that_matches_nothing_are_in_every_report(
+    build: ModuleType, tmp_path: Path, clusters: str, sentence: str
+) -> None:
+    run = replace(build.build_run(tmp_path / "run"), clusters=clusters)
+    run.write_plan()
+    found = compare(run.path)
+    texts = (found.to_markdown(), to_html(found), found._repr_html_(), " ".join(conclusions(found)))
+    assert all(sentence in text and "0 clusters" not in text for text in texts)
+    assert ("1 other stands alone" in texts[0]) is (clusters == "document")

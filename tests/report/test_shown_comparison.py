@@ -125,3 +125,11 @@ def test_declared_clusters_change_the_intervals(build: ModuleType, tmp_path: Pat
     assert list(alone.differences["difference"]) == list(together.differences["difference"])
     assert list(alone.differences["low"]) != list(together.differences["low"])
     assert "in 5 clusters (document), each of which intervals and tests treat as one unit" in to_html(together)
+
+
+def test_the_scores_of_markdown_are_a_table(comparison: Comparison) -> None:
+    scores = comparison.to_markdown().partition("▲ ▼")[0].partition("| Variant |")
+    scores = "".join(scores[1:])
+    rows = [line for line in scores.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + len(comparison.variants)
+    assert len({row.replace("\\|", "").count("|") for row in rows}) == 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -31,23 +30,8 @@ _MOST_CELLS = 12  # variants of a grid; of more the worst and the best are named
 _ANSWER_CHARS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One question. `body` is empty where it has a page of its own."""
-
-    question: Question
-    anchor: str
-    strip: Markup
-    body: Markup
-
-
 def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the list's template shows.
-
-    Args:
-        comparison: the run.
-        bodies: HTML of what stands behind each question; empty where each has a page of its own.
-    """
+    """Return what the list's template shows; `bodies` stand behind each question, none where each has its page."""
     asked, names = comparison.asked, anchors(comparison.asked)
     found = question_values(comparison)
     strips = _cells(comparison, found)
@@ -55,7 +39,12 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
     classes = list(dict.fromkeys(question.query_class or "" for question in asked.values()))
     return {
         "lines": [
-            Line(question, names[one], strip, Markup(bodies.get(one, "")))  # noqa: S704 -- escaped where it was made
+            {
+                "question": question,
+                "anchor": names[one],
+                "strip": strip,
+                "body": Markup(bodies.get(one, "")),  # noqa: S704 -- escaped where it was made
+            }
             for (one, question), strip in zip(asked.items(), strips, strict=True)
         ],
         "pages": not bodies and bool(asked),

@@ -18,8 +18,6 @@ from rag_lab._kit.process import in_background
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.questions.question_cards import cards
 from rag_lab.comparison.read_comparison import read_comparison
-from rag_lab.comparison.tables.prices import index_cells
-from rag_lab.comparison.tables.stage_tables import stage_cells, stage_incidents, stage_names
 from rag_lab.redaction import shown
 from rag_lab.report.markdown import to_markdown
 from rag_lab.report.page.question_pages import (
@@ -89,10 +87,9 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
     parts, pairs = sections(comparison, "page"), comparison.differences
     if comparison.pairs != "all":
         pairs = pairs[pairs["against"] != comparison.run.baseline]
-    shown, idle = stage_names(comparison.stages)
     return render(
         "template.html",
-        **_shared(comparison),
+        c=comparison,
         linked=True,
         sections=parts,
         groups=groups(parts),
@@ -101,15 +98,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         script_digest=script_digest(script),
         correction=CORRECTIONS[comparison.correction],
         other_pairs=differences_of(comparison, pairs),
-        keys=comparison.changed_keys,
-        base=comparison.baseline_values,
-        stage_names=shown,
-        idle_stages=idle,
-        stage_cells=stage_cells(comparison.stages),
-        incidents=stage_incidents(comparison),
         facts=provenance(comparison.manifest),
-        problems=comparison.manifest.get("problems", []),
-        own_prompts=comparison.manifest.get("prompts", {}),
         **question_list(comparison, bodies()),
     )
 
@@ -118,7 +107,7 @@ def overview_html(comparison: Comparison) -> str:
     """Return conclusions, scores, effects, routing, noise and complete cases, for a notebook."""
     return render(
         "overview.html",
-        **_shared(comparison),
+        c=comparison,
         sections=sections(comparison, "notebook"),
         style=asset("card.css") + asset("first_screen.css"),
         script=asset("sort.js"),
@@ -142,16 +131,6 @@ def differences_html(comparison: Comparison) -> str:
         style=asset("card.css"),
         script=asset("sort.js"),
     )
-
-
-def _shared(comparison: Comparison) -> dict[str, Any]:
-    """Return what the page and a notebook's overview have in common."""
-    return {
-        "c": comparison,
-        "main": comparison.main_metric,
-        "latency": comparison.latency.set_index("variant_id").to_dict("index"),
-        "index_cells": index_cells(comparison),
-    }
 
 
 def question_html(comparison: Comparison, question_id: str) -> str:

@@ -22,6 +22,8 @@ from rag_lab.comparison.findings.statements import difference_text
 from rag_lab.comparison.questions.passages import Piece, Rank, holds_evidence, opening, pieces
 from rag_lab.comparison.questions.question_cards import place
 from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
+from rag_lab.comparison.tables.prices import index_cells
+from rag_lab.comparison.tables.stage_tables import stage_cells, stage_incidents, stage_names
 from rag_lab.records import Hit, Question
 from rag_lab.redaction import NO_FORMULAS, shown, visible
 from rag_lab.report.figures.page_figures import EffectAxis
@@ -69,9 +71,10 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     functions = (
-        anchors, asked_sentence, difference_text, effect_tables, families_sentence, holds_evidence, is_open, judged,
-        marked, passage, pieces, place, rank_cells, ranked, routing_tables, sparse_metrics,
-        sparse_metric_sentences, state_names, study_conclusion, study_sentences, verdict_box,
+        anchors, asked_sentence, difference_text, effect_tables, families_sentence, holds_evidence, index_cells,
+        is_open, judged, marked, passage, pieces, place, rank_cells, ranked, routing_tables, sparse_metrics,
+        sparse_metric_sentences, stage_cells, stage_incidents, stage_names, state_names, study_conclusion,
+        study_sentences, verdict_box,
     )  # fmt: skip
     environment.globals |= {one.__name__: one for one in functions}
     environment.globals |= {
@@ -189,7 +192,7 @@ def anchors(question_ids: Iterable[str]) -> dict[str, str]:
 
 
 STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
-_KEPT = 4096  # passages without evidence, as they are written
+_KEPT = 4096  # passages as they are written, most of which stand in many rankings
 
 
 def marked(parts: Sequence[Piece]) -> Markup:
@@ -201,14 +204,11 @@ def marked(parts: Sequence[Piece]) -> Markup:
 def passage(hit: Hit, text: str, question: Question) -> Markup:
     """Return one line that tells where a passage stands and how it goes, at its evidence; opened, all of it.
 
-    Args:
-        hit: where it stands.
-        text: in full, or "" where that is not known.
-        question: whose evidence is marked.
+    `text` is in full, or "" where that is not known; the evidence of `question` is marked in it.
     """
     if holds_evidence(hit, question):
-        return _written(place(hit.source, hit.page), pieces(hit, text, question), f"{STAR} ")
-    return _without_evidence(hit.source, hit.page, text)
+        return _passage(place(hit.source, hit.page), tuple(pieces(hit, text, question)), f"{STAR} ")
+    return _passage(place(hit.source, hit.page), (Piece(text),) if text else (), "")
 
 
 def rank_cells(ranks: Sequence[Rank | None]) -> Markup:
@@ -225,11 +225,7 @@ def rank_cells(ranks: Sequence[Rank | None]) -> Markup:
 
 
 @lru_cache(_KEPT)
-def _without_evidence(source: str, page: int | None, text: str) -> Markup:
-    return _written(place(source, page), (Piece(text),) if text else (), "")
-
-
-def _written(where: str, parts: Sequence[Piece], sign: str) -> Markup:
+def _passage(where: str, parts: tuple[Piece, ...], sign: str) -> Markup:
     begin = f'{sign}<bdi class="where">{escape(where)}</bdi>'
     if not parts:
         return Markup(f'<p class="passage">{begin}</p>')  # noqa: S704 -- escaped before

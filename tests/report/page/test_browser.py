@@ -13,23 +13,18 @@ from rag_lab.runs.run_folder import RunFolder
 pytestmark = [pytest.mark.slow, needs_browser]
 
 
-def test_the_page_runs_without_errors(run: RunFolder) -> None:
-    with browser() as page:
-        seen = watch(page)
-        page.goto(write_report(run.path).as_uri())
-        assert page.locator("#f-count").inner_text() == "12 of 12 questions"
-        assert page.locator("form.filter").is_visible()
-    assert seen == Watched()
-
-
-def test_the_page_draws(run: RunFolder, tmp_path: Path) -> None:
+def test_the_page_runs_without_errors_and_draws(run: RunFolder, tmp_path: Path) -> None:
     import numpy as np
     from matplotlib.image import imread
 
     shot = tmp_path / "page.png"
     with browser() as page:
+        seen = watch(page)
         page.goto(write_report(run.path).as_uri())
+        assert page.locator("#f-count").inner_text() == "12 of 12 questions"
+        assert page.locator("form.filter").is_visible()
         page.screenshot(path=shot)
+    assert seen == Watched()
     pixels = imread(shot)
     assert pixels.shape[1] == 1280
     assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 50

@@ -27,24 +27,6 @@ def test_the_page_begins_with_what_to_use_and_reasons_come_below(wide: Compariso
         assert places == sorted(places)
 
 
-def test_sections_stand_in_the_order_in_which_they_decide(grid: Comparison) -> None:
-    page = to_html(grid)
-    order = [
-        "verdict",
-        "evidence",
-        "scores",
-        "effects",
-        "costs",
-        "classes",
-        "questions",
-        "coverage",
-        "method",
-    ]
-    places = [page.index(f'id="{name}"') for name in (*order, "provenance")]
-    assert places == sorted(places)
-    assert page.count('<span class="against">against none</span>') == 2  # main effects, not four variants
-
-
 def test_effects_wins_losses_and_classes_lead_to_the_questions_behind_them(wide: Comparison) -> None:
     page, metric = to_html(wide), "metric=retrieval.ndcg%4010"
     row = wide.difference("rerank.name-query_likelihood", "retrieval.ndcg@10") or {}
