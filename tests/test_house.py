@@ -163,15 +163,15 @@ MOST_LINES = {
     "corpus_profile": 410,  # 400
     "statistics": 3_570,  # 3_500
     "evaluation": 3_410,  # 3_300
-    "runs": 1_330,  # 1_200
+    "runs": 1_315,  # 1_200
     "comparison": 5_920,  # 4_400
-    "report": 3_195,  # 2_700
+    "report": 3_150,  # 2_700
     "experiment": 10_560,  # 7_600
     "notebook": 2_790,  # 2_600
     "testing": 1_325,  # 1_200
     "cli": 2_690,  # 2_300
 }
-MOST_MODULES = 434  # 400
+MOST_MODULES = 406  # 400
 MOST_NAMED = 82  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 87  # of 1,000 lines; 60
 MOST_SLIVERS = 5  # modules with fewer than 25 lines of code, `__init__.py` not counted
