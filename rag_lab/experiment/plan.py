@@ -150,6 +150,7 @@ def plan(
                 raise ExperimentError(name, error.problems) from error
         else:
             asked = asking.RaceQuestions((), *asking.choose_questions(dataset.questions, config, answers), {})
+        parsed = tuple(map(parse_name, config.metrics))
         expansion = run_once(expansion, readers_of(config, dataset, asked.proof, asked.answered))
         n_variants, n_asked = len(expansion.variants), len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
         if asked.rounds and (problem := asking.variants_problem(n_variants, config.design)):
@@ -161,7 +162,6 @@ def plan(
                 "variants."
             )
             raise ExperimentError(name, [problem])
-        parsed = tuple(map(parse_name, config.metrics))
         return Plan(config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart)
 
 

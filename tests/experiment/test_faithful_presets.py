@@ -103,8 +103,3 @@ def test_the_twin_swaps_models_for_packaged_ones_and_nothing_else(name: str) -> 
 def test_the_comparison_of_systems_runs_the_twin_of_each() -> None:
     variants = ExperimentConfig.load(checkout_file("experiments/systems.yaml")).variants
     assert variants == {name: PipelineConfig.load(path_of(f"{name}_laptop")) for name in TWINS}
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
-def test_what_ships_in_the_package_is_what_people_edit(path: Path) -> None:
-    assert (checkout_file("rag_lab/experiment/presets") / path.name).read_bytes() == path.read_bytes()

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from small_plans import CHAT, install_doubles, run_in_process, write_plan
+from small_plans import CHAT, install_doubles, run_in_process, run_jobs_here, write_plan
 
 from rag_lab._kit.module_files import modules_from
 from rag_lab.comparison.read_comparison import read_comparison
@@ -11,8 +11,8 @@ from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe, not_applicable_sentences
 from rag_lab.experiment.manifest import run_identities
-from rag_lab.experiment.run.outputs import merge_scores
-from rag_lab.experiment.run.sweep import sweep
+from rag_lab.experiment.run.run_options import RunOptions
+from rag_lab.experiment.run.sweep import run_plan, sweep
 from rag_lab.memory.ledger import Ledger
 from rag_lab.report.page.report_page import write_report
 from rag_lab.runs.run_folder import RunFolder
@@ -108,14 +108,8 @@ def test_an_edited_metric_is_not_taken_for_the_one_that_ran(folder, doubles):
 
 def test_a_run_shows_them_where_their_file_is_gone(folder, doubles, monkeypatch):
     checked = write_plan(folder, metrics=NAMES)
-    run = checked.run_folder(folder / "run")
-    run.write_plan()
-    with modules_from(checked.folder):
-        for variant, done in run_in_process(checked, Ledger(folder / "ledger.sqlite"), monkeypatch):
-            done.out = run.variant_dir(variant)
-            done.out.mkdir(parents=True)
-            done.save()
-    merge_scores(run, [variant.variant_id for variant in checked.variants])
+    run_jobs_here(monkeypatch)
+    run = run_plan(checked, folder / "run", RunOptions(progress=False, check=False))
     (folder / "mine.py").write_text("raise SystemExit('was run')")
     tables = read_comparison(RunFolder.open(run.path).path)
     assert tables.quality_metrics == ("hits", "Within?words=3", "retrieval.mrr@10")

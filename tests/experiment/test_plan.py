@@ -13,6 +13,7 @@ from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.questions import choose_questions
+from rag_lab.experiment.without_file import METRICS, Asked, usual_metrics
 from rag_lab.records import QUERY_CLASSES, Question
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stores.config import STORES
@@ -265,3 +266,33 @@ def test_a_name_that_gets_too_long_stays_a_name(listed):
     found = plan(listed, only=["mode-tfidf", "mode-dense", "final_k-3"], settings={"corpus.chunk_size": 400})
     assert len(found.experiment.name) <= 64
     assert ExperimentConfig.model_validate(found.experiment.model_dump()) == found.experiment
+
+
+@pytest.fixture
+def unlabelled(tmp_path):
+    path = write_dataset(tmp_path, "unlabelled")
+    (path / "questions.jsonl").write_text('{"id": "a", "question": "When?"}\n{"id": "b", "question": "Who?"}\n')
+    return str(path)
+
+
+def test_questions_without_labels_demand_no_metrics_and_have_their_answers_compared(experiment, unlabelled):
+    checked = plan(experiment(dataset=unlabelled, metrics=[]))
+    assert [metric.name for metric in checked.metrics] == ["cost.seconds", "cost.tokens"]
+    assert checked.questions == checked.answered == ("a", "b")
+    assert checked.experiment.metrics == ["cost.seconds", "cost.tokens"]
+    one = plan(experiment(dataset=unlabelled, metrics=["retrieval.ndcg@10"]))  # which applies to none of them
+    assert [metric.name for metric in one.metrics] == ["retrieval.ndcg@10"]
+
+
+def test_labels_decide_what_is_measured(experiment, tmp_path):
+    assert [one.name for one in plan(experiment(metrics=[])).metrics] == ["retrieval.ndcg@10"]
+    (tmp_path / "small/questions.jsonl").write_text('{"id": "a", "question": "When?", "answers": ["at noon"]}\n')
+    assert [one.name for one in plan(tmp_path / "experiment.yaml").metrics] == ["answer.token_f1"]
+
+
+def test_a_sweep_without_a_file_and_without_labels_leaves_answers_on(unlabelled, tmp_path):
+    assert usual_metrics(unlabelled) == ()
+    asked = Asked(unlabelled, factors={"rerank.final_k": [5, 3]}, metrics=())
+    assert not asked.leaves_out_answers and "metrics" not in asked.experiment()
+    assert usual_metrics(str(write_dataset(tmp_path, "labelled"))) == METRICS
+    assert usual_metrics(str(tmp_path / "nowhere")) == METRICS

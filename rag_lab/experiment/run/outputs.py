@@ -91,8 +91,8 @@ def finish(
 
     Without a report, that is made where somebody asks for it.
     """
-    counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
     spent = {"limits": limits_used(plan.experiment.limits, run), "spent": spending_rows(run)}
+    counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
     manifest = build_manifest(plan, states, counts, start) | spent
     write_json(run.path / DRAFT_FILE, manifest)
     if has_report:

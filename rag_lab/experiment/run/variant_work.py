@@ -202,14 +202,13 @@ class VariantWork:
         if self.out is None:
             _LOGGER.info("OUT is empty: nothing is saved")
             return None
+        record = self.record()
+        without_text = {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()}
         (self.out / files.CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
         write_traces(self.out / files.TRACES_FILE, self.traces)
         write_scores(self.out / files.SCORES_FILE, {self.name: self.scores})
-        files.write_json(
-            self.out / files.PASSAGES_FILE,
-            {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()},
-        )
-        files.write_json(self.out / files.RECORD_FILE, self.record())
+        files.write_json(self.out / files.PASSAGES_FILE, without_text)
+        files.write_json(self.out / files.RECORD_FILE, record)
         flush()
         return self.out
 
@@ -224,6 +223,8 @@ class VariantWork:
         failed = Counter(trace.failure.stage for trace in self.traces if trace.failure)
         roles, prompts = config.models.model_dump().values(), config.prompts.model_dump()
         declared, embedder = pipeline.dataset.language, parts.embedder
+        failover, hosted_mb = chosen_models([*roles, self.metric_embedding, self.judge or ""]), model_processes_mb()
+        index_price = pipeline.index.price(with_vectors=config.searches_vectors)
         embeds = any("embeddings" in parse_name(name).info.needs for name in self.metrics)
         # what was embedded for this variant, and for none before it
         embedded = embedder.embedded if isinstance(embedder, RememberedEmbedder) and embedder.embedded.chars else None
@@ -231,23 +232,22 @@ class VariantWork:
         if pipeline.truncation is not None:
             model = pipeline.replaced.get("embedding_model", config.models.embedding)
             truncation = TruncationRecord.of(model, pipeline.truncation, self.traces, config.rerank.final_k)
-        played = chosen_models([*roles, self.metric_embedding, self.judge or ""])
         return {
-            "replaced": self.pipeline.replaced,
-            "config_identity": self.pipeline.config.identity,
+            "replaced": pipeline.replaced,
+            "config_identity": config.identity,
             "language": f"{declared} (declared)" if declared else f"{pipeline.language or 'unknown'} (detected)",
-            "models": self.pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
+            "models": pipeline.identities({record.stage for trace in self.traces for record in trace.stages}),
             # with their texts: a file may be another tomorrow
             "prompts": {place: {"file": prompts[place], "text": own.text} for place, own in parts.prompts.items()},
             "judge": dict(self._judge.identity()) if self._judge else None,
             "judge_language": self.judge_language,
             "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()) if embeds else None,
-            **({FAILOVER_KEY: played} if played else {}),
+            **({FAILOVER_KEY: failover} if failover else {}),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "failed_scores": sum(score.status == "failed" for score in self.scores),
             "curable": {
-                "questions": sum(trace.curable or self.pipeline.index.is_retryable for trace in self.traces),
+                "questions": sum(trace.curable or pipeline.index.is_retryable for trace in self.traces),
                 "scores": sum(score.curable for score in self.scores),
             },
             "damaged_results": Dropped.n,
@@ -256,9 +256,9 @@ class VariantWork:
             "not_indexed": self.not_indexed,
             "unread": asdict(truncation) if truncation else None,
             "embedded": {"model": config.models.embedding, **asdict(embedded)} if embedded else None,
-            "index": self.pipeline.index.price(with_vectors=self.pipeline.config.searches_vectors),
-            "peak_memory_mb": peak_memory_mb() + model_processes_mb(),
-            "held_elsewhere_mb": model_processes_mb(),
+            "index": index_price,
+            "peak_memory_mb": peak_memory_mb() + hosted_mb,
+            "held_elsewhere_mb": hosted_mb,
         }
 
     @cached_property
