@@ -128,14 +128,9 @@ class Expansion:
 
 
 def expand(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = NOTHING_WANTED) -> Expansion:
-    """Expand `factors` (dotted key to values, first value the baseline) around `base`.
+    """Expand `factors` (dotted key to values, first value the baseline) around `base` by a design's name or object.
 
-    Args:
-        base: the pipeline that is changed.
-        factors: dotted keys and their values.
-        design: the name of a design other than `list`, or one as an object. Combinations that come out as a
-            configuration already there are left out with a notice.
-        wanted: what the experiment says of the design beside its factors, the rules between these among it.
+    Combinations that come out as a configuration already there are left out with a notice.
 
     Raises:
         ExperimentError: naming every unknown key and impossible value at once.

@@ -20,10 +20,6 @@ def export_run(run: RunFolder, target: Path | str) -> tuple[list[Path], list[Pro
 
     A ranking is called `<variant>.run`, with repeats `<variant>.1.run` and so on. A variant without traces has none.
     The problems name, for each ranking, the questions that it scores otherwise than the report does.
-
-    Args:
-        run: of which at least one variant has traces.
-        target: a new folder.
     """
     finished = {
         plan.variant_id: run.traces(plan.variant_id) for plan in run.variants if run.has_traces(plan.variant_id)

@@ -86,14 +86,10 @@ class NewProject:
 def new_project(folder: Path, documents: Path, *, copy: bool = False, home: Path | None = None) -> NewProject:
     """Make `folder` a data set of the `documents`, with questions and an experiment; all of it, or nothing.
 
-    Args:
-        folder: is made where it is missing; none of the files may be there.
-        documents: a folder of documents, which stays as it is.
-        copy: copy the documents; else `corpus` is a link to their folder.
-        home: where what was read is remembered; the workbench's folder where None.
+    The documents are linked, unless they are to be copied. What was read is remembered in `home`.
 
     Raises:
-        RagLabError: if there are no documents that can be read, or a file is there already.
+        RagLabError: if there are no documents that can be read, or one of the files is there already.
     """
     _refuse(folder, documents)
     if not copy and (rules := [name for name in _RULES if (documents / name).exists()]):

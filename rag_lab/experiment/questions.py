@@ -28,13 +28,8 @@ def choose_questions(
 
     Samples are stratified and depend on the seed and the questions alone. A question that has no answer is asked only
     where it is answered, since retrieval cannot be measured on it, or where a metric asks what its asker was shown;
-    another takes its place in the sample.
-
-    Args:
-        questions: of the dataset.
-        experiment: its limits and its seed count.
-        answers: whether anything is answered.
-        metrics: what is measured; None parses the experiment's, whose names say nothing of an object in memory.
+    another takes its place in the sample. `metrics` stand in place of the experiment's, whose names say nothing of an
+    object in memory.
     """
     drawn = stratified(questions, len(questions), experiment.seed)
     n_asked = len(drawn) if experiment.limits.questions is None else experiment.limits.questions

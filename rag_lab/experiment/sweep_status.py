@@ -47,13 +47,9 @@ class Left:
 
 
 def stage_left_s(done: int, total: int | None, known: int, elapsed_s: float) -> float | None:
-    """Return the seconds left in a stage by its pace; None before anything of it was computed.
+    """Return the seconds left in a stage by its pace, `elapsed_s` after its begin; None before anything was computed.
 
-    Args:
-        done: of `total`.
-        total: None where nothing is counted.
-        known: of `done`, what was there when the stage began.
-        elapsed_s: since then.
+    `known` of those `done` were there when it began; `total` is None where nothing is counted.
     """
     new = done - known
     return None if total is None or new <= 0 else (total - done) * elapsed_s / new
@@ -62,12 +58,9 @@ def stage_left_s(done: int, total: int | None, known: int, elapsed_s: float) -> 
 def variant_left(elapsed_s: float, stage_s: float | None, ended_s: Sequence[float]) -> Left | None:
     """Return the time left of a variant that runs since `elapsed_s`; None where nothing is known.
 
-    Args:
-        elapsed_s: since it began.
-        stage_s: left in its stage, as `stage_left_s`.
-        ended_s: what variants took that have ended in this start. The quickest and the slowest are the ends of the
-            range, as they may share work; of a single one half and double. One that takes longer than that has no
-            upper end.
+    `stage_s` is left in its stage. The quickest and the slowest of `ended_s`, variants that have ended in this start,
+    are the ends of the range, as they may share work; of a single one half and double. One that takes longer than that
+    has no upper end.
     """
     ended_s = _range(ended_s)
     least_s = stage_s or 0.0
@@ -80,14 +73,10 @@ def variant_left(elapsed_s: float, stage_s: float | None, ended_s: Sequence[floa
 def sweep_left(
     running: Sequence[Left | None], n_waiting: int, jobs: int, ended_s: Sequence[float], bill_s: float | None
 ) -> Left | None:
-    """Return the time left of a sweep; None where nothing is known.
+    """Return the time left of a sweep with `jobs` variants at a time; None where nothing is known.
 
-    Args:
-        running: what is left of each variant that runs.
-        n_waiting: variants that have not begun.
-        jobs: variants that run at a time.
-        ended_s: as in `variant_left`.
-        bill_s: seconds of the calls that the bill says are left, one after the other; None where it does not know.
+    `running` is what is left of each variant that runs. `bill_s` are the seconds of the calls that are estimated to be
+    left, one after the other; None where nobody knows.
     """
     ended_s = _range(ended_s)
     lasts = [one.least_s for one in running if one is not None]

@@ -27,13 +27,7 @@ DESIGNS_OF: Mapping[str, tuple[str, ...]] = {
 
 
 def key_problems(design: str, given: Mapping[str, Any], *, runs_pipelines: bool) -> list[str]:
-    """Return a sentence for each key that says nothing to this design.
-
-    Args:
-        design: of the experiment.
-        given: the keys of `DESIGNS_OF` and `only_if`, with their values in the experiment.
-        runs_pipelines: whether the pipelines under `variants` are run.
-    """
+    """Return a sentence for each key that says nothing to this design; `given` has `DESIGNS_OF` and `only_if`."""
     found = [
         f"{key}: belongs to the design {listing(list(designs)).replace(' and ', ' or ')}, got {design}; take it out."
         for key, designs in DESIGNS_OF.items()
@@ -105,13 +99,10 @@ def pair_problems(pairs: str | Pairs | None, design: str, variants: Collection[s
 def primary_pairs(
     variants: Collection[str], design: str, pairs: str | Pairs | None = None, same: Mapping[str, str] | None = None
 ) -> Pairs:
-    """Return the comparisons of two variants that a design declares, as (variant, against).
+    """Return the comparisons of two variants (ids, the baseline first) that a design declares, as (variant, against).
 
-    Args:
-        variants: the ids of those that are run, the baseline first.
-        design: of the experiment.
-        pairs: as `read_pairs` returns it; of named ones those are left of which both are run.
-        same: names of variants that are not run, since another one is the same pipeline, with the id of that.
+    Of named pairs those are left of which both are run. `same` has the names of variants that are not run, since
+    another one is the same pipeline, with the id of that.
     """
     names = list(variants)
     if design != "list" or pairs == "baseline":

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def execute(
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
     waiting, running = deque(jobs), deque[_Running]()
-    stopped = StoppedProcesses()
+    looks: dict[int, tuple[float, int]] = {}
     start = starter or (_waiting.pop() if _waiting else Starter())
     try:
         while waiting or running:
@@ -64,7 +64,7 @@ def execute(
             start.wait(_POLL_S)
             poll([one.job.name for one in running])
             for one in list(running):
-                if (done := _ended(one, veto, stopped)) is not None:
+                if (done := _ended(one, veto, looks)) is not None:
                     running.remove(one)
                     yield done
     finally:
@@ -78,8 +78,12 @@ def execute(
             start.close()
 
 
-def _ended(one: _Running, veto: Veto, stopped: StoppedProcesses) -> Done | None:
-    """Return how a job ended, ending it where it is vetoed or was stopped; None while it runs."""
+def _ended(one: _Running, veto: Veto, looks: dict[int, tuple[float, int]]) -> Done | None:
+    """Return how a job ended, ending it where it is vetoed or was stopped (SIGSTOP, a debugger); None while it runs.
+
+    `looks` has by process when it was last looked at, and in how many looks it was stopped: no time counts in which
+    this process was stopped, too.
+    """
     if one.process.poll() is not None:
         reply = _pipe(one.process.stdout).read().strip()
         _close(one.process)
@@ -89,7 +93,14 @@ def _ended(one: _Running, veto: Veto, stopped: StoppedProcesses) -> Done | None:
         except (ValueError, KeyError):
             reason = f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
         return Done(one.job, reason, time.monotonic() - one.started)
-    if reason := stopped.reason(one.process.pid):
+    looked_s, n_stopped = looks.get(one.process.pid, (0.0, 0))
+    if time.monotonic() - looked_s >= _STOPPED_LOOK_S:
+        n_stopped = n_stopped + 1 if Process.of(one.process.pid).is_stopped() else 0
+        looks[one.process.pid] = (time.monotonic(), n_stopped)
+    if n_stopped >= STOPPED_S / _STOPPED_LOOK_S:
+        reason = (
+            f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended; start the same command again."
+        )
         one.process.kill()
         _stop(one.process)
         return Done(one.job, reason, time.monotonic() - one.started)
@@ -241,26 +252,3 @@ def _pipe(stream: Any) -> Any:
     if stream is None:
         raise RuntimeError("the process was started without a pipe")
     return stream
-
-
-class StoppedProcesses:
-    """How long each process was stopped (SIGSTOP, a debugger), which would never end: the sweep ends it.
-
-    It is counted in looks: no time counts in which this process was stopped, too.
-    """
-
-    def __init__(self) -> None:
-        self._looks = Counter[int]()
-        self._looked_s: dict[int, float] = {}
-
-    def reason(self, pid: int) -> str:
-        """Return why a process must be ended, or ''."""
-        now_s = time.monotonic()
-        if now_s - self._looked_s.get(pid, 0.0) >= _STOPPED_LOOK_S:
-            self._looked_s[pid] = now_s
-            self._looks[pid] = self._looks[pid] + 1 if Process.of(pid).is_stopped() else 0
-        if self._looks[pid] < STOPPED_S / _STOPPED_LOOK_S:
-            return ""
-        return (
-            f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended; start the same command again."
-        )

@@ -21,13 +21,7 @@ _STATUS_EVERY_S = 3.0  # who looks on, looks every few seconds
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker works.
-
-    Args:
-        dataset: the path of the dataset on this machine; found by the path or name it has at home, where empty.
-        modules: likewise the folder of custom modules.
-        idle_s: how long to wait for work where there is none.
-    """
+    """Paths of dataset and custom modules on this machine, as at home where empty; how long to wait without work."""
 
     dataset: str = ""
     modules: str = ""

@@ -93,7 +93,9 @@ class SamePythonKernelManager(AsyncKernelManager):
         nbclient asks once a second, so looks are counted, and no time in which this process was stopped as well.
         """
         alive = await super()._async_is_alive()
-        self._silent_looks = self._silent_looks + 1 if alive and self._is_silent() else 0
+        heart = None if self._client is None else self._client._hb_channel
+        is_silent = heart is not None and heart.is_alive() and not heart.is_beating()
+        self._silent_looks = self._silent_looks + 1 if alive and is_silent else 0
         if self._silent_looks < self.silence_s or self.provisioner is None:
             return alive
         type(self).was_silent = True
@@ -109,10 +111,6 @@ class SamePythonKernelManager(AsyncKernelManager):
         self, waittime: float | None = None, pollinterval: float = _LOOK_S, restart: bool = False
     ) -> None:
         await super()._async_finish_shutdown(waittime, pollinterval, restart)
-
-    def _is_silent(self) -> bool:
-        heart = None if self._client is None else self._client._hb_channel
-        return heart is not None and heart.is_alive() and not heart.is_beating()
 
     is_alive = _async_is_alive  # as its base has it
 

@@ -153,16 +153,10 @@ class Trials:
 def open_trials(
     folder: Path, store: str, name: str, upward: Sequence[bool], factors: Factors, sampler: str, seed: int
 ) -> Trials:
-    """Open the study of this name, or a new one.
+    """Open the study of this name, or a new one, in `folder` or, where `store` names one, in a PostgreSQL database.
 
-    Args:
-        folder: of the run, which holds the study's database where `store` is ''.
-        store: the address of a shared PostgreSQL database, as postgresql://…
-        name: of the study: another one where anything differs that values depend on.
-        upward: for each objective, whether more is better.
-        factors: the values of each dotted key; those of one value are no parameters.
-        sampler: `tpe` or `nsga2`.
-        seed: of the experiment.
+    The name is another one where anything differs that values depend on. `upward`: for each objective, whether more is
+    better. Factors of one value are no parameters.
     """
     import optuna
     from optuna.exceptions import StorageInternalError
