@@ -147,48 +147,32 @@ def once(factors, base=OFF, readers=Readers(), design="grid"):  # noqa: B008 - f
     return run_once(expand(PipelineConfig().override(base), factors, design), readers)
 
 
-ALONE = Readers(answers=False, contexts=False)
+READ, ALONE = Readers(), Readers(answers=False, contexts=False)
 
 
 @pytest.mark.parametrize(
-    ("factors", "readers", "why"),
+    ("key", "values", "readers", "why"),
     [
-        ({"retrieval.analyzer": ["auto", "german"]}, Readers(), "retrieval.analyzer where retrieval.mode is dense"),
-        (
-            {"query.class_to_hyde": VALUES["query.class_to_hyde"]},
-            Readers(),
-            "query.class_to_hyde where query.hyde is none",
-        ),
-        ({"rerank.passage": ["child", "parent"]}, Readers(), "rerank.passage where rerank.name is none"),
-        ({"retrieval.bm25_weight": [1.0, 0.5]}, Readers(), "where retrieval.mode is dense"),
-        ({"retrieval.dense_weight": [1.0, 0.5]}, Readers(), "where retrieval.mode is dense"),
-        ({"answer.temperature": [0.0, 0.7]}, Readers(), "answer.temperature where answer.name is none"),
-        ({"answer.top_p": [None, 0.5]}, Readers(), "answer.top_p where answer.name is none"),
-        ({"answer.name": ["none", "llm"]}, ALONE, "answer.name where no question is answered"),
-        ({"answer.context_tokens": [900, 300]}, ALONE, "answer.context_tokens where no metric reads the context"),
-        (
-            {"conversation.memory": ["none", "window"]},
-            Readers(),
-            "conversation.memory where query.rewrite is none",
-        ),
-        (
-            {"conversation.summary_every": [6, 4]},
-            Readers(),
-            "summary_every where conversation.memory is window",
-        ),
-        ({"prompts.hyde": ["builtin", "mine.j2"]}, Readers(), "prompts.hyde where query.hyde is none"),
-        (
-            {"prompts.understanding": ["builtin", "mine.j2"]},
-            Readers(),
-            "understanding where query.rewrite is none",
-        ),
-        ({"prompts.phrasings": ["builtin", "mine.j2"]}, Readers(), "prompts.phrasings where query.phrasings is 0"),
-        ({"prompts.answer": ["builtin", "mine.j2"]}, Readers(), "prompts.answer where answer.name is none"),
-        ({"seed": [0, 1]}, ALONE, "nothing reads seed where query.rewrite is none"),
+        ("retrieval.analyzer", ["auto", "german"], READ, "retrieval.analyzer where retrieval.mode is dense"),
+        ("query.class_to_hyde", VALUES["query.class_to_hyde"], READ, "query.class_to_hyde where query.hyde is none"),
+        ("rerank.passage", ["child", "parent"], READ, "rerank.passage where rerank.name is none"),
+        ("retrieval.bm25_weight", [1.0, 0.5], READ, "where retrieval.mode is dense"),
+        ("retrieval.dense_weight", [1.0, 0.5], READ, "where retrieval.mode is dense"),
+        ("answer.temperature", [0.0, 0.7], READ, "answer.temperature where answer.name is none"),
+        ("answer.top_p", [None, 0.5], READ, "answer.top_p where answer.name is none"),
+        ("answer.name", ["none", "llm"], ALONE, "answer.name where no question is answered"),
+        ("answer.context_tokens", [900, 300], ALONE, "answer.context_tokens where no metric reads the context"),
+        ("conversation.memory", ["none", "window"], READ, "conversation.memory where query.rewrite is none"),
+        ("conversation.summary_every", [6, 4], READ, "summary_every where conversation.memory is window"),
+        ("prompts.hyde", ["builtin", "mine.j2"], READ, "prompts.hyde where query.hyde is none"),
+        ("prompts.understanding", ["builtin", "mine.j2"], READ, "understanding where query.rewrite is none"),
+        ("prompts.phrasings", ["builtin", "mine.j2"], READ, "prompts.phrasings where query.phrasings is 0"),
+        ("prompts.answer", ["builtin", "mine.j2"], READ, "prompts.answer where answer.name is none"),
+        ("seed", [0, 1], ALONE, "nothing reads seed where query.rewrite is none"),
     ],
 )
-def test_a_setting_that_nothing_reads_is_run_once_and_named(factors, readers, why):
-    found = once(factors, readers=readers)
+def test_a_setting_that_nothing_reads_is_run_once_and_named(key, values, readers, why):
+    found = once({key: values}, readers=readers)
     assert [variant.variant_id for variant in found.variants] == ["baseline"]
     (notice,) = found.notices
     assert "is the same pipeline as baseline by construction and is run once: nothing reads " in notice

@@ -191,36 +191,32 @@ def test_a_cell_that_runs_too_long_is_ended_with_its_kernel(tmp_path):
     wait_for_end(int((tmp_path / "slow.json").read_text()))
 
 
+def run_in(job, kernel, before):
+    """What comes of a job in a kernel, of which a line is done `before`; in a process without threads."""
+    script = (
+        "import os\n"
+        "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
+        f"kernel = {kernel}\n"
+        "from rag_lab.experiment.kernels import notebook_process, engine\n"
+        f"{before}\n"
+        f"given = {str(job.notebook)!r}, {str(job.output)!r}, {dict(job.parameters)!r}, {str(job.output.parent)!r}\n"
+        "print(notebook_process.run_notebook(*given, 60, kernel=kernel))"
+    )
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("kernel", ["None", "ForkedKernel(lambda: None)"])
 def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     body = "import os, signal\nopen(OUT, 'w').write(str(os.getpid()))\nos.kill(os.getpid(), signal.SIGSTOP)"
     hung = notebook_job(tmp_path, "hung", body)
-    script = (
-        "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
-        f"kernel = {kernel}\n"
-        "from rag_lab.experiment.kernels.notebook_process import run_notebook\n"
-        "from rag_lab.experiment.kernels.engine import SamePythonKernelManager\n"
-        "SamePythonKernelManager.silence_s = 3\n"
-        f"given = {str(hung.notebook)!r}, {str(hung.output)!r}, {dict(hung.parameters)!r}, {str(tmp_path)!r}, 60\n"
-        "print(run_notebook(*given, kernel=kernel))"
-    )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    told = run_in(hung, kernel, "engine.SamePythonKernelManager.silence_s = 3")
     assert told.startswith("The kernel did not answer for 3 seconds and was ended")
     wait_for_end(int((tmp_path / "hung.json").read_text()))
 
 
 def test_a_kernel_that_dies_before_it_has_begun_is_a_reason(tmp_path):
-    one = notebook_job(tmp_path, "one", "1")
-    script = (
-        "import os\n"
-        "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
-        "kernel = ForkedKernel(lambda: None)\n"
-        "os.kill(kernel.pid, 9); os.waitid(os.P_PID, kernel.pid, os.WEXITED | os.WNOWAIT)\n"
-        "from rag_lab.experiment.kernels.notebook_process import run_notebook\n"
-        f"given = {str(one.notebook)!r}, {str(one.output)!r}, {dict(one.parameters)!r}, {str(tmp_path)!r}, 60\n"
-        "print(run_notebook(*given, kernel=kernel))"
-    )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    died = "os.kill(kernel.pid, 9); os.waitid(os.P_PID, kernel.pid, os.WEXITED | os.WNOWAIT)"
+    told = run_in(notebook_job(tmp_path, "one", "1"), "ForkedKernel(lambda: None)", died)
     assert told == "RuntimeError: Kernel died before replying to kernel_info\n"
 
 
