@@ -166,7 +166,7 @@ MOST_LINES = {
     "runs": 1_315,  # 1_200
     "comparison": 5_920,  # 4_400
     "report": 3_150,  # 2_700
-    "experiment": 10_560,  # 7_600
+    "experiment": 9_470,  # 7_600
     "notebook": 2_790,  # 2_600
     "testing": 1_325,  # 1_200
     "cli": 2_690,  # 2_300
