@@ -8,7 +8,6 @@ questions.jsonl, in a file that is named after the dataset: `plant_docs/follow_u
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -113,7 +112,19 @@ class Dataset:
         metadata = Metadata.load(path)
         documents = corpus_folder(path)
         files = list_files(documents, None).files  # a configuration may name readers of any
-        questions, problems = _questions(path / file, files.keys(), metadata.page_base, labelled)
+        questions: list[Question] = []
+        problems: list[Problem] = []
+        if (path / file).exists():
+            questions, problems = read_questions(path / file, files.keys(), metadata.page_base)
+        elif file != QUESTIONS_FILE:
+            others = sorted(other.name for other in path.glob(f"*{_QUESTIONS_SUFFIX}"))
+            raise DatasetError(f"{path}: {unknown_name('file of questions', file, others)}")
+        elif labelled:
+            raise DatasetError(
+                f"{path} has no {QUESTIONS_FILE}, which evaluation needs: one labelled question a line, as "
+                "docs/datasets.md says. Without it, documents can be indexed and asked: rag-lab ask QUESTION --dataset "
+                f"{path}"
+            )
         if labelled and not questions:
             first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
             raise DatasetError(f"{path / file} holds no usable question{first}")
@@ -124,7 +135,7 @@ class Dataset:
             "dataset": file_digests(own),
             CORPUS_FOLDER: file_digests({s: p for s, p in files.items() if p.suffix.lower() in LOADERS}),
         }
-        made = cls(
+        dataset = cls(
             **metadata.model_dump(),
             path=path,
             questions=tuple(questions),
@@ -132,7 +143,7 @@ class Dataset:
             digest=digest(digests),
             questions_file=file,
         )
-        return made if file == QUESTIONS_FILE else replace(made, name=f"{made.name}/{file}")
+        return dataset if file == QUESTIONS_FILE else replace(dataset, name=f"{dataset.name}/{file}")
 
 
 def dataset_folder(name_or_path: str | Path) -> Path:
@@ -150,23 +161,6 @@ def _split(given: str) -> tuple[str, str]:
     """Return the name or the path of a dataset, and the file of its questions."""
     folder, slash, file = given.rpartition("/")
     return (folder or slash, file) if slash and file.endswith(_QUESTIONS_SUFFIX) else (given, QUESTIONS_FILE)
-
-
-def _questions(
-    file: Path, sources: Collection[str], page_base: int, labelled: bool
-) -> tuple[list[Question], list[Problem]]:
-    if file.exists():
-        return read_questions(file, sources, page_base)
-    path = file.parent
-    if file.name != QUESTIONS_FILE:
-        others = sorted(other.name for other in path.glob(f"*{_QUESTIONS_SUFFIX}"))
-        raise DatasetError(f"{path}: {unknown_name('file of questions', file.name, others)}")
-    if not labelled:
-        return [], []
-    raise DatasetError(
-        f"{path} has no {QUESTIONS_FILE}, which evaluation needs: one labelled question a line, as docs/datasets.md "
-        f"says. Without it, documents can be indexed and asked: rag-lab ask QUESTION --dataset {path}"
-    )
 
 
 def list_datasets() -> list[tuple[str, Path]]:

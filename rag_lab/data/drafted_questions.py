@@ -58,10 +58,10 @@ def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int)
         }
         where = Counter(topic.casefold() for found in topics.values() for topic, _ in found)
         for topic, page in (item for row in zip_longest(*topics.values()) for item in row if item):
-            own = _beginnings(topic)
-            if len(asked) < n and where[topic.casefold()] == 1 and page not in used and not own & words:
+            beginnings = _beginnings(topic)
+            if len(asked) < n and where[topic.casefold()] == 1 and page not in used and not beginnings & words:
                 asked.append(topic)
-                words |= own
+                words |= beginnings
                 used.add(page)
     sentence = _SENTENCES.get(language, _SENTENCES["english"])
     return [Question(f"q{n}", sentence.format(topic), tags=(DRAFTED,)) for n, topic in enumerate(asked, start=1)]

@@ -191,6 +191,6 @@ def _document_of(item: Evidence, documents: Documents) -> Place | None:
         return item.source, item.page
     if item.page is not None:
         return None
-    own = [place for place in documents if place[0] == item.source]
-    quoting = (place for place in own if find_quote(documents[place].text, item.quote or ""))
-    return own[0] if len(own) == 1 else next(quoting, None)
+    pages = [place for place in documents if place[0] == item.source]
+    quoting = (place for place in pages if find_quote(documents[place].text, item.quote or ""))
+    return pages[0] if len(pages) == 1 else next(quoting, None)

@@ -127,7 +127,14 @@ def _change(dataset: Dataset, question: Question, change: Callable[[Line], None]
                 before = lines[place]
                 break
         else:
-            before, line = None, _new(question, {str(one.get("id")) for one in known.values()})
+            before, taken = None, {str(one.get("id")) for one in known.values()}
+            name, n = question.question_id, len(taken)
+            while not name or name in taken or name == "asked":  # that of a question that was just asked
+                n += 1
+                name = f"q{n}"
+            line = {"id": name, "question": question.text, "answers": []}
+            line |= {} if permissions is None else {"may_see": permissions}
+            line |= {} if question.namespace is None else {"namespace": question.namespace}
         change(line)
         after = json.dumps(line, ensure_ascii=False).encode()
         if before is not None and _read(before) == line:
@@ -138,17 +145,6 @@ def _change(dataset: Dataset, question: Question, change: Callable[[Line], None]
             lines[place] = after
         _write(path, lines)
         return Written(path, str(line["id"]), before, after)
-
-
-def _new(question: Question, taken: set[str]) -> Line:
-    name, n = question.question_id, len(taken)
-    while not name or name in taken or name == "asked":  # that of a question that was just asked
-        n += 1
-        name = f"q{n}"
-    access: Line = {} if question.may_see is None else {"may_see": list(question.may_see)}
-    if question.namespace is not None:
-        access["namespace"] = question.namespace
-    return {"id": name, "question": question.text, "answers": [], **access}
 
 
 def _same_place(one: Any, item: Line) -> bool:

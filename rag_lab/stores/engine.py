@@ -125,7 +125,8 @@ class SearchedRows(ABC):
             short = found[:, -1] < 0
             if short.any():  # the engine gave up early
                 found[short], near[short] = self.rows.scan(queries[pending[short]], n_wanted, numbers)
-            if found.max(initial=0) >= len(self.rows) or not self.rows.have(found, numbers):
+            is_known = found.max(initial=0) < len(self.rows)
+            if not is_known or (numbers is not None and not np.isin(self.rows.label_numbers[found], numbers).all()):
                 where = f" at {self.server.url}" if self.server else ""  # the labels here decide, not the engine's copy
                 raise StoreError(
                     f"The vector store{where} returned a child that it should not have: what it holds is not what was "

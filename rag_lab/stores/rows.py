@@ -102,10 +102,6 @@ class Rows:
         """Return how many rows have one of these labels."""
         return len(self) if numbers is None else int(self.mask(numbers).sum())
 
-    def have(self, positions: Positions, numbers: Numbers | None) -> bool:
-        """Tell whether all of these rows have one of these labels (any, where None)."""
-        return numbers is None or bool(np.isin(self.label_numbers[positions], numbers).all())
-
     def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         """Return the nearest rows with these labels, and cosines in single precision: (n_queries, n_wanted) each."""
         positions = np.full((len(queries), 0), -1, np.int64)

@@ -1,7 +1,5 @@
 """A small real embedder: hashed words, so that texts which share words are near each other."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rag_lab.corpus.headings import headings, path_at

@@ -1,7 +1,5 @@
 """Pages as one text: what is joined can be taken apart again."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

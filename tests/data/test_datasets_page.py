@@ -1,7 +1,5 @@
 """docs/datasets.md names every field that is read, with its default and an example that is taken, and no other."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is given in Python in place of a dataset's name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

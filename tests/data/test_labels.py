@@ -1,7 +1,5 @@
 """Labels written by hand are read back as they were meant, and nothing that is there is lost."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stores by name: what a configuration may say of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path

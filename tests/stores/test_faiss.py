@@ -1,7 +1,5 @@
 """FAISS's graph under a filter that leaves many rows: it is walked, not replaced by comparing all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Any LangChain vector store, by the adapter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Vector stores that somebody brings keep to the contract by way of the workbench's rows, or are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

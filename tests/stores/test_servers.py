@@ -1,7 +1,5 @@
 """Stores whose vectors lie on a server: Chroma's own server, and Qdrant's interface in front of its Python engine."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every vector store keeps to the contract of vector stores, and to what random data asks of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

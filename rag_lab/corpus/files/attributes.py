@@ -133,14 +133,14 @@ def _composed(text: str) -> str:
 _PUBLIC = Attributes()
 
 
-def of_link(own: Attributes, target: Attributes) -> Attributes | None:
-    """Return what holds for a link with the label `own` to a file with the label `target`.
+def of_link(label: Attributes, target: Attributes) -> Attributes | None:
+    """Return what holds for a link with the label `label` to a file with the label `target`.
 
     None where they are in two namespaces: then there is nobody to whom both belong.
     """
-    if own.namespace and target.namespace and own.namespace != target.namespace:
+    if label.namespace and target.namespace and label.namespace != target.namespace:
         return None
-    return Attributes(own.namespace or target.namespace, _both(own.permissions, target.permissions))
+    return Attributes(label.namespace or target.namespace, _both(label.permissions, target.permissions))
 
 
 def of_copies(
@@ -152,11 +152,11 @@ def of_copies(
         same[digest].append(source)
     strict, reasons = dict(labels), []
     for source, digest in digests.items():
-        own = labels.get(source, _PUBLIC)
-        kept, stricter = own, ""  # what is left of the label, and the last file that took something of it away
+        label = labels.get(source, _PUBLIC)
+        kept, stricter = label, ""  # what is left of the label, and the last file that took something of it away
         for name in same[digest]:
             other = labels.get(name, _PUBLIC)
-            if own.namespace and other.namespace and own.namespace != other.namespace:
+            if label.namespace and other.namespace and label.namespace != other.namespace:
                 continue
             left = replace(kept, permissions=_both(kept.permissions, other.permissions))
             if left != kept:
@@ -167,10 +167,10 @@ def of_copies(
     return strict, reasons
 
 
-def stricter_reason(held: Attributes, because: str) -> str:
+def stricter_reason(label: Attributes, because: str) -> str:
     """Return the sentence on a file that is less open than its own label says."""
-    whose = f" in the namespace {held.namespace}" if held.namespace else ""
-    who = "nobody who is restricted" if held.permissions == NOBODY else ", ".join(held.permissions) or "everybody"
+    whose = f" in the namespace {label.namespace}" if label.namespace else ""
+    who = "nobody who is restricted" if label.permissions == NOBODY else ", ".join(label.permissions) or "everybody"
     return f"may be seen by {who}{whose}, because {because}: the strictest label holds. Remove it, or mend the rules."
 
 

@@ -9,20 +9,10 @@ from pathlib import Path, PurePosixPath
 
 from rag_lab._kit.wording import counted
 from rag_lab.access import may_see
+from rag_lab.corpus.files import walk
 from rag_lab.corpus.files.attributes import Attributes, of_copies, of_link, read_attributes, stricter_reason
 from rag_lab.corpus.files.reader_process import ALLOWED, LOADERS, load_bounded
 from rag_lab.corpus.files.tracking import file_digests
-from rag_lab.corpus.files.walk import (
-    NO_DOCUMENTS,
-    REMOVED,
-    REMOVED_FILE,
-    STALE,
-    printable,
-    read_removed,
-    refusal,
-    rules_folder,
-    sources_below,
-)
 from rag_lab.corpus.load.loader import SUFFIX, LoadError, source_in
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem, Question
@@ -37,8 +27,8 @@ def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
     rules = read_attributes(corpus_dir, list_files(corpus_dir, None).files)
 
     def visible(question: Question, source: str) -> bool:
-        own = rules.get(source, _OPEN)
-        return may_see(question, own.namespace, own.permissions)
+        label = rules.get(source, _OPEN)
+        return may_see(question, label.namespace, label.permissions)
 
     return visible
 
@@ -59,7 +49,7 @@ class Listing:
     def with_strictest_labels(self, digests: Mapping[str, str]) -> Listing:
         """Return the listing with labels that hold for all files of the same content."""
         attributes, reasons = of_copies(self.attributes, digests)
-        problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
+        problems = (Problem(walk.printable(self.files[source]), reason) for source, reason in reasons)
         return replace(self, attributes=attributes, problems=(*self.problems, *problems))
 
 
@@ -80,17 +70,17 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
     """
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {ALLOWED} files into it.")
-    (sources, problems), removed = sources_below(folder), read_removed(folder)
-    if rules_folder(folder) == folder or folder.is_symlink():  # a link to a folder that has rules of its own
-        sources = [source for source in sources if source not in NO_DOCUMENTS]
-    removed_file = str(rules_folder(folder) / REMOVED_FILE)
-    problems += [Problem(removed_file, f"{name!r} {STALE}") for name in sorted(removed.difference(sources))]
+    (sources, problems), removed = walk.sources_below(folder), walk.read_removed(folder)
+    if walk.rules_folder(folder) == folder or folder.is_symlink():  # a link to a folder that has rules of its own
+        sources = [source for source in sources if source not in walk.NO_DOCUMENTS]
+    removed_file = str(walk.rules_folder(folder) / walk.REMOVED_FILE)
+    problems += [Problem(removed_file, f"{name!r} {walk.STALE}") for name in sorted(removed.difference(sources))]
     files: dict[str, Path] = {}
     unsupported: dict[str, list[Path]] = defaultdict(list)
     for source in sources:
         path = folder / source
-        if reason := REMOVED if source in removed else refusal(path, folder):
-            problems.append(Problem(printable(path), reason))
+        if reason := walk.REMOVED if source in removed else walk.refusal(path, folder):
+            problems.append(Problem(walk.printable(path), reason))
         elif suffixes is None or path.suffix.lower() in suffixes:
             stored = source_in(path) if path.suffix == SUFFIX else ""  # how documents that came from Python are named
             files[stored if stored and stored not in files else source] = path
@@ -114,14 +104,16 @@ def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing
     targets = {name: path.resolve().relative_to(folder.resolve()).as_posix() for name, path in links.items()}
     attributes = read_attributes(folder, {*sources, *targets.values()})
     for source, target in targets.items():
-        own = attributes.get(source, _OPEN)
-        held = of_link(own, attributes.get(target, _OPEN))
-        if held is None:
-            problems.append(Problem(printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed."))
-        elif held != own:
-            attributes[source] = held
-            reason = stricter_reason(held, f"it is a link to {target}")
-            problems.append(Problem(printable(links[source]), reason))
+        label = attributes.get(source, _OPEN)
+        strict = of_link(label, attributes.get(target, _OPEN))
+        if strict is None:
+            problems.append(
+                Problem(walk.printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed.")
+            )
+        elif strict != label:
+            attributes[source] = strict
+            reason = stricter_reason(strict, f"it is a link to {target}")
+            problems.append(Problem(walk.printable(links[source]), reason))
     return Listing(files, tuple(problems), attributes)
 
 

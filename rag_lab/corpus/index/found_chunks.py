@@ -85,15 +85,12 @@ class FoundChunks:
         if isinstance(found, str):
             return self._named(found) or self._with_text(found)
         metadata = found.metadata
-        source = str(metadata.get("source", "")).replace("\\", "/")
-
-        def strangeness(children: Children) -> tuple[bool, bool]:
-            first = children[0]
-            return not f"/{source}".endswith(f"/{first.source}"), metadata.get("page") != first.page
-
-        return self._named(str(metadata.get("chunk_id", ""))) or sorted(
-            self._with_text(found.page_content), key=strangeness
-        )
+        if named := self._named(str(metadata.get("chunk_id", ""))):
+            return named
+        source, page = "/" + str(metadata.get("source", "")).replace("\\", "/"), metadata.get("page")
+        units = self._with_text(found.page_content)
+        units.sort(key=lambda unit: (not source.endswith(f"/{unit[0].source}"), page != unit[0].page))
+        return units
 
     def _named(self, name: str) -> list[Children]:
         if name in self._by_id:

@@ -73,8 +73,8 @@ class _Writer:
             rows = self._tables[-1]
             if not rows:
                 rows.append([])
-            said = (element.get(name, "").strip() for name in ("colspan", "rowspan"))
-            counts = (int(n) if n.isdecimal() and len(n) <= _MAX_DIGITS else 1 for n in said)
+            stated = (element.get(name, "").strip() for name in ("colspan", "rowspan"))
+            counts = (int(n) if n.isdecimal() and len(n) <= _MAX_DIGITS else 1 for n in stated)
             rows[-1].append(Cell([], *(max(1, n) for n in counts)))
 
     def end(self, tag: str) -> None:

@@ -10,25 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rag_lab.corpus.load import pdf_text
 from rag_lab.corpus.load.delimited import markdown_table
 from rag_lab.corpus.load.loader import Loaded
-from rag_lab.corpus.load.pdf_text import (
-    Box,
-    Line,
-    has_too_many_rules,
-    join,
-    load_pages,
-    named_pages,
-    page_lines,
-    text_flags,
-)
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A word, where the reader of the page sees it."""
 
-    box: Box
+    box: pdf_text.Box
     text: str
     line: tuple[int, int]  # see `Line.number`
 
@@ -47,15 +38,15 @@ def load_pdf_tables(path: Path, source: str) -> Loaded:
     crowded: list[int] = []
 
     def read(page: Any) -> str:
-        if not has_too_many_rules(page):
+        if not pdf_text.has_too_many_rules(page):
             return _page_text(page)
         crowded.append(page.number + 1)
-        return join(page_lines(page))
+        return pdf_text.join(pdf_text.page_lines(page))
 
-    loaded = load_pages(path, source, read)
+    loaded = pdf_text.load_pages(path, source, read)
     if not crowded:
         return loaded
-    warning = f"{named_pages(crowded)} more drawn lines than tables have: read without looking for tables."
+    warning = f"{pdf_text.named_pages(crowded)} more drawn lines than tables have: read without looking for tables."
     return replace(loaded, warnings=(*loaded.warnings, warning))
 
 
@@ -63,8 +54,8 @@ def _page_text(page: Any) -> str:
     """Return the text with each table where the first line stands that has a word in it."""
     import pymupdf
 
-    lines = page_lines(page)
-    found = page.get_text("words", flags=text_flags())
+    lines = pdf_text.page_lines(page)
+    found = page.get_text("words", flags=pdf_text.text_flags())
     seen = _uncropped(page)  # tables are found where the reader sees them, words where the file draws them
     words = [_Word(tuple(pymupdf.Rect(word[:4]) * seen), word[4], word[5:7]) for word in found]
     waiting = dict(enumerate(_tables(page, words)))
@@ -73,16 +64,16 @@ def _page_text(page: Any) -> str:
     for number, word in enumerate(words):
         of_line[word.line].append(number)
     blocks: list[str] = []
-    run: list[Line] = []
+    run: list[pdf_text.Line] = []
     for line in lines:
-        own = of_line[line.number]
-        for number in sorted({owner[word] for word in own if word in owner} & waiting.keys()):
-            blocks += [join(run), waiting.pop(number).markdown]
+        of_this = of_line[line.number]
+        for number in sorted({owner[word] for word in of_this if word in owner} & waiting.keys()):
+            blocks += [pdf_text.join(run), waiting.pop(number).markdown]
             run = []
-        rest = [words[word].text for word in own if word not in owner]
+        rest = [words[word].text for word in of_this if word not in owner]
         if rest:
-            run.append(line if len(rest) == len(own) else replace(line, text=" ".join(rest)))
-    return "\n\n".join(block for block in [*blocks, join(run)] if block)
+            run.append(line if len(rest) == len(of_this) else replace(line, text=" ".join(rest)))
+    return "\n\n".join(block for block in [*blocks, pdf_text.join(run)] if block)
 
 
 def _uncropped(page: Any) -> Any:
@@ -118,7 +109,7 @@ def _tables(page: Any, words: Sequence[_Word]) -> Iterator[_Table]:
             free = {number: word for number, word in free.items() if number not in places}
 
 
-def _place(rows: Sequence[Any], box: Box) -> tuple[int, int] | None:
+def _place(rows: Sequence[Any], box: pdf_text.Box) -> tuple[int, int] | None:
     """Return row and column of the first cell that holds the middle of a box, None where none does."""
     for number, row in enumerate(rows):
         if _is_inside(row.bbox, box):
@@ -128,6 +119,6 @@ def _place(rows: Sequence[Any], box: Box) -> tuple[int, int] | None:
     return None
 
 
-def _is_inside(box: Box, other: Box) -> bool:
+def _is_inside(box: pdf_text.Box, other: pdf_text.Box) -> bool:
     x, y = (other[0] + other[2]) / 2, (other[1] + other[3]) / 2
     return box[0] <= x <= box[2] and box[1] <= y <= box[3]

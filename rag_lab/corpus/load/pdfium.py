@@ -11,20 +11,8 @@ from math import cos, sin
 from pathlib import Path
 from typing import Any
 
+from rag_lab.corpus.load import pdf_text
 from rag_lab.corpus.load.loader import Loaded, LoadError
-from rag_lab.corpus.load.pdf_text import (
-    CORRUPT,
-    EMPTY,
-    ENCRYPTED,
-    NO_PDF,
-    Line,
-    check_count,
-    collected,
-    direction,
-    holds_too_much,
-    join,
-    turned,
-)
 
 _CELL_GAP = 0.5  # of the line's height, above which what follows is another cell
 _PARAGRAPH_GAP = 0.9  # of the line's height; PDFium's boxes are a fifth lower than PyMuPDF's
@@ -41,7 +29,7 @@ def load_pdfium(path: Path, source: str) -> Loaded:
     data = path.read_bytes()
     with _opened(data) as pdf:
         is_encrypted = FPDF_GetSecurityHandlerRevision(pdf) != -1
-        is_suspect = is_encrypted or holds_too_much(data)
+        is_suspect = is_encrypted or pdf_text.holds_too_much(data)
 
         def read(number: int) -> tuple[str, bool]:
             if is_suspect:
@@ -49,13 +37,13 @@ def load_pdfium(path: Path, source: str) -> Loaded:
                 with closing(PdfDocument.new()) as alone, io.BytesIO() as file:
                     alone.import_pages(pdf, [number - 1])
                     alone.save(file)
-                    if holds_too_much(file.getvalue()):
+                    if pdf_text.holds_too_much(file.getvalue()):
                         raise ValueError("the page's content unpacks to more than is read")
             with closing(pdf[number - 1]) as page:
-                text = join(_lines(page), _PARAGRAPH_GAP)
+                text = pdf_text.join(_lines(page), _PARAGRAPH_GAP)
                 return text, not text and any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
 
-        return collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
+        return pdf_text.collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
 
 
 @contextmanager
@@ -64,21 +52,21 @@ def _opened(data: bytes) -> Iterator[Any]:
     from pypdfium2.raw import FPDF_ERR_PASSWORD
 
     if not data:
-        raise LoadError(EMPTY)
+        raise LoadError(pdf_text.EMPTY)
     if b"%PDF-" not in data[:_HEAD_BYTES]:
-        raise LoadError(NO_PDF)
+        raise LoadError(pdf_text.NO_PDF)
     try:
         pdf = PdfDocument(data)
     except PdfiumError as error:
-        raise LoadError(ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else CORRUPT) from None
+        raise LoadError(pdf_text.ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else pdf_text.CORRUPT) from None
     with closing(pdf):
-        check_count(len(pdf))
+        pdf_text.check_count(len(pdf))
         yield pdf
 
 
-def _lines(page: Any) -> list[Line]:
+def _lines(page: Any) -> list[pdf_text.Line]:
     """Return the lines that are not blank, in the file's own order; a wide gap ends one, as between two cells."""
-    runs: list[list[Line]] = [[]]
+    runs: list[list[pdf_text.Line]] = [[]]
     space = ""
     for char in _characters(page):
         if char.text == "\n":
@@ -99,11 +87,11 @@ def _lines(page: Any) -> list[Line]:
         left, top = min(char.x0 for char in run), min(char.y0 for char in run)
         right, bottom = max(char.x1 for char in run), max(char.y1 for char in run)
         text = "".join(char.text for char in run).strip()
-        lines.append(Line(left, top, right, bottom, text, run[0].direction))
+        lines.append(pdf_text.Line(left, top, right, bottom, text, run[0].direction))
     return lines
 
 
-def _characters(page: Any) -> Iterator[Line]:
+def _characters(page: Any) -> Iterator[pdf_text.Line]:
     """Yield the characters and line ends of a page, each as a line of its own."""
     from pypdfium2.raw import FPDFText_GetCharAngle, FPDFText_GetUnicode
 
@@ -112,8 +100,8 @@ def _characters(page: Any) -> Iterator[Line]:
             code = FPDFText_GetUnicode(text, number)
             angle = FPDFText_GetCharAngle(text, number)
             left, bottom, right, top = text.get_charbox(number, loose=True)
-            along = direction(cos(angle), sin(angle))
-            box = turned((left, -top, right, -bottom), along)
-            yield Line(*box, _SPELT.get(code) or chr(code), along)
+            along = pdf_text.direction(cos(angle), sin(angle))
+            box = pdf_text.turned((left, -top, right, -bottom), along)
+            yield pdf_text.Line(*box, _SPELT.get(code) or chr(code), along)
             if code == _BROKEN_WORD:
-                yield Line(*box, "\n", along)
+                yield pdf_text.Line(*box, "\n", along)

@@ -72,14 +72,14 @@ def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter)
     A child's text is that of its span; children lie inside their parent, and neither begin nor end with whitespace.
     Those of our splitters hold every character that is not whitespace, and no table row is cut.
     """
-    given = [fixed_parents(document, config) for document in documents]
+    parents = [fixed_parents(document, config) for document in documents]
     regions = [
         (document, span)
-        for document, spans in zip(documents, given, strict=True)
+        for document, spans in zip(documents, parents, strict=True)
         for span in ([(0, len(document.text))] if spans is None else spans)
     ]
     pieces = iter(splitter.split([document.text[start:end] for document, (start, end) in regions]))
-    return [_cut(spans, list(islice(pieces, 1 if spans is None else len(spans))), config) for spans in given]
+    return [_cut(spans, list(islice(pieces, 1 if spans is None else len(spans))), config) for spans in parents]
 
 
 def chunks(

@@ -76,15 +76,15 @@ class CustomSplitter:
     """
 
     def __init__(self, module: Module) -> None:
-        made = module.value
-        self._is_whole = callable(getattr(made, "split", None)) and callable(getattr(made, "identity", None))
-        method = "split" if self._is_whole else LANGCHAIN if hasattr(made, LANGCHAIN) else None
+        value = module.value
+        self._is_whole = callable(getattr(value, "split", None)) and callable(getattr(value, "identity", None))
+        method = "split" if self._is_whole else LANGCHAIN if hasattr(value, LANGCHAIN) else None
         self._code = CustomCode(module, f"splitter {module.name!r}", method)
         self._state: Any = None
         if self._is_whole:
-            self._state = dict(made.identity())
-        elif method and not is_dataclass(made):
-            self._state = _state(made, self._code.what)
+            self._state = dict(value.identity())
+        elif method and not is_dataclass(value):
+            self._state = _state(value, self._code.what)
 
     def identity(self) -> Mapping[str, Any]:
         """The module's source, and what it is set to."""

@@ -1,7 +1,5 @@
 """A link or a copy in a public place of what is restricted opens nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A file that hangs, fills memory or crashes its parser is named and left out; the rest is read."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

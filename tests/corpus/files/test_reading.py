@@ -1,7 +1,5 @@
 """File readers that somebody brings: by suffix, checked, and read again where they were edited."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is read, cut and embedded again after a change: only what changed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

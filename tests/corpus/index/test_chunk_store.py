@@ -1,7 +1,5 @@
 """Results at each level, against a search that scores every child of a corpus."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tolerance import FLOAT32

@@ -1,7 +1,5 @@
 """Files of an index that were damaged since they were written: the index is built again, whichever file it was."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections.abc import Callable

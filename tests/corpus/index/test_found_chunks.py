@@ -1,7 +1,5 @@
 """TF-IDF of whole files: what a question shares with a file as a whole, and the child that is handed on for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Files cut as one text and files left out, from the folder to what is found and cited."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Vectors lie beside the chunks and are made when somebody searches them, and not before."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Every splitter keeps to the contract of splitters, and to more under every kind of parent."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Splitters that somebody brings: what they return becomes spans, and what they do wrong costs one document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Graded judgements from a BEIR folder into measures and back, and files of the same bytes as one for the labels."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from pathlib import Path
