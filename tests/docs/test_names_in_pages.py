@@ -1,4 +1,4 @@
-"""What pages and benchmarks name is there: modules and what is imported from them, files of the package, keys."""
+"""What pages, notebooks and benchmarks name is there: what is imported from modules, files of the package, keys."""
 
 import re
 from importlib import import_module
@@ -10,7 +10,8 @@ from rag_lab.config import PipelineConfig
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-IMPORT = re.compile(r"^ *from (rag_lab[\w.]*) import (\w+(?:, \w+)*)", re.MULTILINE)
+SOURCES = [*(REPOSITORY / "benchmarks").rglob("*.py"), *(REPOSITORY / "notebooks").rglob("*.ipynb")]
+IMPORT = re.compile(r"^[ \"]*from (rag_lab[\w.]*) import (\w+(?:, \w+)*)", re.MULTILINE)
 FILE = re.compile(r"`((?:rag_lab|benchmarks|experiments|notebooks|datasets|tests|docs)/[\w./-]+)`")
 
 
@@ -23,9 +24,7 @@ def is_there(module, name):
         return False
 
 
-@pytest.mark.parametrize(
-    "path", [*PAGES, *sorted((REPOSITORY / "benchmarks").rglob("*.py"))], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", [*PAGES, *sorted(SOURCES)], ids=lambda path: path.name)
 def test_what_is_imported_and_each_file_is_there(path):
     text = path.read_text(encoding="utf-8")
     imported = [(module, name) for module, names in IMPORT.findall(text) for name in names.split(", ")]

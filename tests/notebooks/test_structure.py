@@ -4,8 +4,6 @@ import ast
 import re
 import subprocess
 import sys
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -80,22 +78,6 @@ def test_a_notebook_is_thin(path):
         assert not [name for name in capitals if name.isupper()]  # `given` would refuse them where all cells run again
         assert not re.search(r"\.style\.(hide|format|set_)", cell.source)  # which takes texts for HTML: texts_table
         assert not re.search(r"sys\.path|pip install|[\"']/[a-z]", cell.source)
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_what_a_notebook_imports_is_there(path):
-    """Modules move; a notebook says so here and not after a minute of models."""
-    trees = [ast.parse(cell.source) for cell in code_cells(path)]
-    imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    ours = [(node.module, name.name) for node in imports for name in node.names if node.module.startswith("rag_lab")]
-    assert [each for each in ours if not is_there(*each)] == []
-
-
-def is_there(module, name):
-    try:
-        return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
-    except ModuleNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -370,7 +370,3 @@ def test_a_variant_of_a_run_is_loaded(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(RagLabError, match="no run folder"):
         bench.load(tmp_path, plan.variant_id)
     assert bench.config == config
-
-
-def test_the_bench_is_a_public_name() -> None:
-    assert rl.Bench is Bench
