@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
-from rag_lab.comparison.tables.effects import fraction_sentence
 from rag_lab.experiment.designs.factors import (
     NOTHING_WANTED,
     Changes,
@@ -124,6 +123,8 @@ def _runs(generators: Generators) -> list[list[bool]]:
 
 def fraction_notices(factors: Factors, drawn: Sequence[Changes], choices: Sequence[Changes]) -> list[str]:
     """Return the notices of a fraction as it was drawn, and as rules between factors have left it."""
+    from rag_lab.comparison.tables.effects import fraction_sentence  # pandas; naming a design loads none
+
     names = [key for key, values in factors.items() if len(values) > 1]
     if not names:
         return []
