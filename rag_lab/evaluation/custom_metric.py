@@ -182,7 +182,7 @@ class CustomMetric:
     tools: Tools
     models: tuple[str, ...]  # the parameters behind the trace
     batch_size: int = 8  # a kill loses as many at most
-    _of_run: set[tuple[str, int]] = field(default_factory=set, compare=False)
+    of_run: set[tuple[str, int]] = field(default_factory=set, compare=False)  # of which records of stages were read
 
     def identity(self) -> Mapping[str, Any]:
         """Return its source and parameters, and the models that it asks."""
@@ -201,10 +201,6 @@ class CustomMetric:
             return {"seen": sha256(trace_bytes(self._seen(trace))).hexdigest()}
         seen: dict[str, Any] = _TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
         return seen
-
-    def is_of_run(self, score: Score) -> bool:
-        """Tell whether the records of stages were read for a score."""
-        return (score.question_id, score.repeat) in self._of_run
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order."""
@@ -231,7 +227,7 @@ class CustomMetric:
             after = f"{trace.failure.stage} failed: {trace.failure.reason}; then " if trace.failure else ""
             found = Gap("failed", f"{after}{error}")
         if hasattr(seen, "stages_read"):
-            self._of_run.add((trace.question.question_id, trace.repeat))
+            self.of_run.add((trace.question.question_id, trace.repeat))
         own_s = time.perf_counter() - started
         is_gap, replies = isinstance(found, Gap), list(judge.replies.values()) if judge else []
         return Score(

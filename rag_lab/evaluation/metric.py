@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -141,8 +141,9 @@ class CostlyMetric(Metric, Protocol):
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
         """Return what the value depends on, as JSON values; None where there is nothing to compute."""
 
-    def is_of_run(self, score: Score) -> bool:
-        """Tell whether a score that was just computed says something of this run alone, such as how long it took."""
+    @property
+    def of_run(self) -> Set[tuple[str, int]]:
+        """Question and repeat of scores that say something of this run alone, such as how long it took."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,8 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
         return dict(zip(keys, metric.score([wanted[key] for key in keys]), strict=True))
 
     def encode(score: Score) -> str | None:
-        passes = score.curable or metric.is_of_run(score) or (score.status == "failed" and not asks_models)
+        is_of_run = (score.question_id, score.repeat) in metric.of_run
+        passes = score.curable or is_of_run or (score.status == "failed" and not asks_models)
         return None if passes else _SCORE.dump_json(score).decode()
 
     work = Work(metric.name, measure, encode, _SCORE.validate_json, metric.batch_size)

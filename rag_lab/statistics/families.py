@@ -54,11 +54,6 @@ class Hypothesis:
         return tuple((variant, sign * weight) for variant, weight in weighed)
 
     @property
-    def squares(self) -> float:
-        """The sum of the squared weights: what the noise of single scores is multiplied with."""
-        return sum(weight**2 for _, weight in self.weights)
-
-    @property
     def reach(self) -> float:
         """What the sum can be at most, in widths of the metric's range."""
         return sum(weight for _, weight in self.weights if weight > 0)
@@ -177,7 +172,8 @@ def answers(
     for one, difference in zip(kept, paired_differences(pairs, clusters=groups, reach=reach), strict=True):
         scale = scales[one.metric]
         noise = (options.noise or {}).get(one.metric)
-        floor = None if noise is None else noise_floor(noise, difference.n, one.squares).value
+        squares = sum(weight**2 for _, weight in one.weights)  # what the noise of single scores is multiplied with
+        floor = None if noise is None else noise_floor(noise, difference.n, squares).value
         sample, test, failures = samples[one], tested[samples[one].key], None
         if sample.n_failed and test.p_corrected is not None:  # it can be significant
             mean = float(sample.filled.mean()) if len(sample.filled) else None

@@ -51,12 +51,6 @@ class Scale:
         above = value if self.low is None else max(value, self.low)
         return above if self.high is None else min(above, self.high)
 
-    def around(self, smallest: float, largest: float) -> Scale:
-        """Return the scale without a bound that these scores lie beyond."""
-        low = None if self.low is not None and smallest < self.low - _ROUNDING else self.low
-        high = None if self.high is not None and largest > self.high + _ROUNDING else self.high
-        return replace(self, low=low, high=high)
-
 
 SHARE, UNKNOWN = Scale(), Scale(None, None)
 
@@ -74,6 +68,9 @@ def scales_of(scores: pd.DataFrame, known: Mapping[Any, Scale] | None = None) ->
         scale = (known or {}).get(metric, UNKNOWN)
         is_open = scale.low is None and scale.high is None
         share = replace(SHARE, higher_is_better=scale.higher_is_better)
-        around = (share if is_open else scale).around(values.min(), values.max())
+        known_ends = share if is_open else scale
+        low = None if known_ends.low is None or values.min() < known_ends.low - _ROUNDING else known_ends.low
+        high = None if known_ends.high is None or values.max() > known_ends.high + _ROUNDING else known_ends.high
+        around = replace(known_ends, low=low, high=high)
         found[metric] = scale if is_open and around != share else around
     return found

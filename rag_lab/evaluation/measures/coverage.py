@@ -18,10 +18,6 @@ class Part:
     end: int
     is_most: bool = True
 
-    def covers(self, evidence: Evidence) -> bool:
-        """Tell whether the evidence was read here."""
-        return covers(self, evidence) and (evidence.start is not None or self.is_most)
-
 
 Placed = Hit | Passage | Part  # a span of a document: characters `start` to one before `end`
 

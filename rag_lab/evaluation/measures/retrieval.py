@@ -26,7 +26,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 from rag_lab.data.evidence import distinct
-from rag_lab.evaluation.measures.coverage import Part, counted_ranks, first_ranks
+from rag_lab.evaluation.measures.coverage import Part, counted_ranks, covers, first_ranks
 from rag_lab.evaluation.metric import (
     IN_TOKENS,
     Family,
@@ -97,7 +97,9 @@ def read_within(hits: Sequence[Hit], n_tokens: int) -> Iterator[Part]:
 def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | Gap:
     parts = list(read_within(trace.ranked, n_tokens))
     evidence = distinct(trace.question.evidence)
-    found = [any(part.covers(item) for part in parts) for item in evidence]
+    found = [
+        any(covers(part, item) and (item.start is not None or part.is_most) for part in parts) for item in evidence
+    ]
     return measure(found, first_ranks(trace.ranked, evidence))
 
 

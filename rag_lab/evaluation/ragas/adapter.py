@@ -117,7 +117,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
 
 
 class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no stubs
-    """An embedder for RAGAs. `prime` embeds in one batch what RAGAs will ask for one text at a time.
+    """An embedder for RAGAs; a text is embedded once.
 
     Every text is embedded as a passage: RAGAs compares like with like (answers with answers, questions with questions).
     """
@@ -127,11 +127,6 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
         self._embedder = embedder
         self._vectors: dict[str, list[float]] = {}
         self._broken: RagLabError | None = None
-
-    def prime(self, texts: Iterable[str]) -> None:
-        """Embed those of `texts` that are not known; where that fails, each score will meet the failure itself."""
-        with suppress(Exception):
-            self.embed_texts(list(texts))
 
     def truncated_tokens(self, texts: Iterable[str]) -> int:
         """Return how many tokens of these texts the embedding model never reads."""

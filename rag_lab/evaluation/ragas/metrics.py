@@ -12,12 +12,13 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_output import JudgeError
@@ -57,6 +58,7 @@ class RagasMetric:
     language: str  # into which the examples of its prompts are put
     batch_size: int  # traces that are measured concurrently, and between two saves
     queue: JudgeQueue | None = field(compare=False)
+    of_run: ClassVar[frozenset[tuple[str, int]]] = frozenset()  # RAGAs reads what traces say
 
     def identity(self) -> Mapping[str, Any]:
         """Return the RAGAs class and version, its settings, and the identities of the models it asks."""
@@ -75,10 +77,6 @@ class RagasMetric:
         """Return RAGAs' arguments, or None where there is nothing to ask."""
         arguments = self._arguments(trace)
         return None if isinstance(arguments, Gap) else arguments
-
-    def is_of_run(self, score: Score) -> bool:
-        """Return False: RAGAs reads what traces say."""
-        return False
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order, `batch_size` of them at a time."""
@@ -106,7 +104,8 @@ class RagasMetric:
         started, embeddings = time.perf_counter(), None
         if self.embedder is not None and asked:
             embeddings = ragas_module(_ADAPTER).RagasEmbeddings(self.embedder)
-            embeddings.prime(text for each in asked for text in _texts(each))
+            with suppress(Exception):  # in one batch what RAGAs asks one by one; each score meets a failure itself
+                embeddings.embed_texts([text for each in asked for text in _texts(each)])
         share_s = (time.perf_counter() - started) / max(len(asked), 1)
         each_score = (self._score(t, one, embeddings, share_s) for t, one in zip(traces, arguments, strict=True))
         return list(await asyncio.gather(*each_score))
