@@ -153,22 +153,22 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_395,  # 1_100
-    "_kit": 2_110,  # 1_800
-    "memory": 1_375,  # 1_300
+    "_kit": 2_100,  # 1_800
+    "memory": 1_370,  # 1_300
     "models": 8_840,  # 7_300
     "stores": 1_490,  # 1_500
     "corpus": 4_840,  # 4_600
     "data": 2_370,  # 2_100
     "stages": 4_590,  # 4_100
     "corpus_profile": 400,  # 400
-    "statistics": 3_570,  # 3_500
-    "evaluation": 3_410,  # 3_300
+    "statistics": 3_530,  # 3_500
+    "evaluation": 3_380,  # 3_300
     "runs": 1_315,  # 1_200
     "comparison": 5_920,  # 4_400
     "report": 3_150,  # 2_700
     "experiment": 9_470,  # 7_600
     "notebook": 2_790,  # 2_600
-    "testing": 1_325,  # 1_200
+    "testing": 1_320,  # 1_200
     "cli": 2_690,  # 2_300
 }
 MOST_MODULES = 406  # 400

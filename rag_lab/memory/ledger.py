@@ -108,7 +108,7 @@ class Ledger:
         Nobody waits for the calls of earlier starts, whose processes have ended, wherever they ran. Models that were
         given up are called again.
         """
-        given = {"cost_usd": cost_usd, "calls": calls, "minutes": minutes}
+        limits = {"cost_usd": cost_usd, "calls": calls, "minutes": minutes}
         with self._change() as database:
             database.execute("UPDATE calls SET open = 0")
             database.execute("DELETE FROM refused")
@@ -117,7 +117,7 @@ class Ledger:
             database.execute("DELETE FROM elsewhere")
             used = (elsewhere.cost_usd, elsewhere.calls, elsewhere.minutes)
             database.execute("INSERT INTO elsewhere VALUES (?, ?, ?)", used)
-            rows = [(name, value) for name, value in given.items() if value is not None]
+            rows = [(name, value) for name, value in limits.items() if value is not None]
             database.executemany("INSERT INTO limits VALUES (?, ?)", rows)
             database.execute("INSERT INTO starts (began, seen) VALUES (?, ?)", (time.time(), time.time()))
 

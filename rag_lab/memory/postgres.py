@@ -164,6 +164,7 @@ def _waited_for(at: tuple[int, str, str], tables: str) -> Any:
 
 
 def _answering(at: tuple[int, str, str], tables: str) -> Any:
+    """Return an idle connection that answers, else a new one."""
     with _LOCK:
         known = _IDLE.get(at) or []
         connection = known.pop() if known else None

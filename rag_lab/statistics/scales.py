@@ -68,9 +68,9 @@ def scales_of(scores: pd.DataFrame, known: Mapping[Any, Scale] | None = None) ->
         scale = (known or {}).get(metric, UNKNOWN)
         is_open = scale.low is None and scale.high is None
         share = replace(SHARE, higher_is_better=scale.higher_is_better)
-        known_ends = share if is_open else scale
-        low = None if known_ends.low is None or values.min() < known_ends.low - _ROUNDING else known_ends.low
-        high = None if known_ends.high is None or values.max() > known_ends.high + _ROUNDING else known_ends.high
-        around = replace(known_ends, low=low, high=high)
+        ends = share if is_open else scale
+        low = None if ends.low is None or values.min() < ends.low - _ROUNDING else ends.low
+        high = None if ends.high is None or values.max() > ends.high + _ROUNDING else ends.high
+        around = replace(ends, low=low, high=high)
         found[metric] = scale if is_open and around != share else around
     return found

@@ -30,11 +30,11 @@ def normalize(text: str) -> str:
 
 def token_f1(answer: str, reference: str) -> float:
     """Return the F1 of the words that both share, as multisets; 1 where both are empty after normalization."""
-    given, wanted = normalize(answer).split(), normalize(reference).split()
-    if not given or not wanted:
-        return float(given == wanted)
-    shared = sum((Counter(given) & Counter(wanted)).values())
-    return 2 * shared / (len(given) + len(wanted))
+    ours, wanted = normalize(answer).split(), normalize(reference).split()
+    if not ours or not wanted:
+        return float(ours == wanted)
+    shared = sum((Counter(ours) & Counter(wanted)).values())
+    return 2 * shared / (len(ours) + len(wanted))
 
 
 def _exact_match(trace: Trace) -> float | Gap:

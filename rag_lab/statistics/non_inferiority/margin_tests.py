@@ -126,7 +126,9 @@ def margin_samples(
     """Return the scores of each metric that has a margin, in the order of the margins."""
     questions, ranges = per_question(scores, list(margins)), scales_of(scores, scales)
     found: dict[Any, MarginSample] = {}
-    for metric, margin in ((metric, margin) for metric, margin in margins.items() if metric in ranges):
+    for metric, margin in margins.items():
+        if metric not in ranges:
+            continue
         scale = ranges[metric]
         if not margin > 0 or (scale.width is not None and margin > scale.width):
             most = "" if scale.width is None else f" and at most {plain(scale.width)}, the metric's range"
