@@ -55,7 +55,12 @@ class Comparison(RunTables):
     @cached_property
     def effects(self) -> EffectsFound:
         """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
-        return effects_found(self, {key: one.text for key, one in self.not_worse.items() if one.is_found})
+        by_margin = {
+            key: f"is not {'better' if one.is_addition else 'worse'} by more than {one.margin:g}"
+            for key, one in self.not_worse.items()
+            if one.is_found
+        }
+        return effects_found(self, by_margin)
 
     @cached_property
     def not_worse(self) -> Mapping[Key, NotWorse]:

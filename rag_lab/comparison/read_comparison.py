@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -17,15 +17,15 @@ from rag_lab.comparison.tables.hyde_study import planned_studies
 from rag_lab.comparison.tables.stage_tables import latencies, stage_problems, stage_table
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.records import Question, Trace
+from rag_lab.records import Question
 from rag_lab.runs.margins import with_margins
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.trace_file import Questions
 from rag_lab.statistics.families import answers
-from rag_lab.statistics.noise_components import NoiseComponents, noise
+from rag_lab.statistics.noise_components import noise
 from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, Pair, Pairs, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.randomization import Correction, check_correction
-from rag_lab.statistics.scales import Scale, scales_of
+from rag_lab.statistics.scales import scales_of
 from rag_lab.statistics.summaries import summary
 
 _GAP = ["variant_id", "metric", "status", "reason"]
@@ -48,20 +48,24 @@ def read_comparison(
     if pairs not in get_args(Pairs):
         raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     run = with_margins(RunFolder.open(run_dir), margins or {})
-    read = Read(run, _traces(run), run.scores())
+    known: Questions = {}  # what variants know of a question alike is stored once
+    read = Read(run, {plan.variant_id: run.traces(plan.variant_id, known) for plan in run.variants}, run.scores())
     if without_known is not None:
         read = without_known_questions(read, without_known)
     run, traces, scores = read.run, read.traces, read.scores
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
-    cost_metrics = tuple(metric for metric in metrics if _is_cost(run, metric))
+    infos = {metric: info for metric in metrics if (info := run.metric(metric)) is not None}
+    cost_metrics = tuple(metric for metric, info in infos.items() if info.is_cost)
     quality_metrics = tuple(metric for metric in metrics if metric not in cost_metrics)
     quality = scores[scores["metric"].isin(quality_metrics)]
-    components = noise_by_metric(run, quality)
-    asked, scales = (
-        {trace.question.question_id: trace.question for one in traces.values() for trace in one},
-        _scales(run, metrics, scores),
-    )
+    asked = {trace.question.question_id: trace.question for one in traces.values() for trace in one}
+    known_scales = {metric: info.scale for metric, info in infos.items()}
+    found = scales_of(scores, known_scales)  # without a bound that a score lies beyond
+    scales = {metric: found.get(metric, scale) for metric, scale in known_scales.items()}
     clusters = clusters_of(asked.values(), run.clusters)
+    missing = scores[scores["status"] != "scored"].fillna({"reason": ""})
+    gaps = missing.groupby(_GAP, sort=False).size().reset_index(name="count")
+    repeated = quality["metric"].unique() if run.repeats > 1 else ()
     return with_answers(
         Comparison(
             run=run,
@@ -78,9 +82,9 @@ def read_comparison(
             questions=_questions(run, scores, next(iter(quality_metrics), ""), asked),
             stages=stage_table(traces),
             stage_problems=stage_problems(traces),
-            gaps=_gaps(scores),
+            gaps=gaps.sort_values("count", ascending=False, kind="stable", ignore_index=True),
             latency=latencies(traces),
-            noise=components,
+            noise={str(metric): noise(quality, metric) for metric in repeated},
             scales=scales,
             clusters=clusters,
         )
@@ -94,7 +98,7 @@ def with_answers(tables: Comparison) -> Comparison:
     studies = [pair for study in planned_studies(tables) for pair in study.pairs]
     hypotheses = [
         *(pair.hypothesis for pair in pairs if not pair.withheld),
-        *(effect.hypothesis for effect in effects.effects),
+        *(effect.hypothesis for effect in effects.planned),
         *(pair.hypothesis for pair in studies),
     ]
     found = answers(tables.quality_scores, hypotheses, tables.options) if hypotheses else {}
@@ -125,30 +129,6 @@ def _pairs(tables: Comparison, is_grid: bool) -> list[Pair]:
     ]
 
 
-def _traces(run: RunFolder) -> dict[str, list[Trace]]:
-    """Return the traces of each variant; what variants know of a question alike is held once."""
-    known: Questions = {}
-    return {plan.variant_id: run.traces(plan.variant_id, known) for plan in run.variants}
-
-
-def noise_by_metric(run: RunFolder, quality: pd.DataFrame) -> dict[str, NoiseComponents]:
-    """Return the components of each quality metric, or nothing where no question was asked twice."""
-    return {str(metric): noise(quality, metric) for metric in quality["metric"].unique()} if run.repeats > 1 else {}
-
-
-def _is_cost(run: RunFolder, metric: str) -> bool:
-    info = run.metric(metric)
-    return info is not None and info.is_cost
-
-
-def _scales(run: RunFolder, metrics: Sequence[str], scores: pd.DataFrame) -> dict[str, Scale]:
-    """Return the scale of each metric that is known, without a bound that a score lies beyond."""
-    infos = {metric: info for metric in metrics if (info := run.metric(metric)) is not None}
-    known = {metric: info.scale for metric, info in infos.items()}
-    found = scales_of(scores, known)
-    return {metric: found.get(metric, scale) for metric, scale in known.items()}
-
-
 def _questions(run: RunFolder, scores: pd.DataFrame, main: str, asked: Mapping[str, Question]) -> pd.DataFrame:
     values = scores[(scores["metric"] == main) & (scores["status"] == "scored")].astype({"value": float})
     wide = values.pivot_table(index="question_id", columns="variant_id", values="value", aggfunc="mean")
@@ -157,9 +137,3 @@ def _questions(run: RunFolder, scores: pd.DataFrame, main: str, asked: Mapping[s
     table.insert(1, "query_class", [question.query_class for question in asked.values()])
     table.insert(2, "question", [question.text for question in asked.values()])
     return table
-
-
-def _gaps(scores: pd.DataFrame) -> pd.DataFrame:
-    missing = scores[scores["status"] != "scored"].fillna({"reason": ""})
-    counted = missing.groupby(_GAP, sort=False).size().reset_index(name="count")
-    return counted.sort_values("count", ascending=False, kind="stable", ignore_index=True)

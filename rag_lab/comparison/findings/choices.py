@@ -130,7 +130,10 @@ class Choices:
         """
         costs = self.comparison.prices
         order = [*self.better, self.reference, *self.comparison.ranking["variant_id"]]
-        left = sorted(variants, key=lambda one: [value or 0.0 for value in costs.get(one, Price()).by_weight])
+        prices = {one: costs.get(one, Price()) for one in variants}
+        left = sorted(
+            variants, key=lambda one: [prices[one].usd or 0, prices[one].seconds or 0, prices[one].tokens or 0]
+        )
         found: list[str] = []
         while left:
             more = {one: surplus(costs, one, left[0]) for one in left}

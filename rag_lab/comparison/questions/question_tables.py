@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -11,7 +11,6 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.per_question import per_question
-from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.summaries import SUMMARY_COLUMNS, summary
 
 
@@ -49,8 +48,7 @@ def paired_questions(tables: RunTables, variant_id: str, metric: str | None = No
             variant_id: both[variant_id].reindex(list(asked)).to_numpy(),
         }
     )
-    sign = tables.scales.get(metric, SHARE).sign
-    gains = table.assign(gain=sign * (table[variant_id] - table[baseline]))
+    gains = table.assign(gain=tables.sign(metric) * (table[variant_id] - table[baseline]))
     return gains.sort_values("gain", kind="stable", ignore_index=True)
 
 
@@ -76,34 +74,24 @@ class QuestionValues:
 
 def question_values(tables: RunTables) -> QuestionValues:
     """Return the values of every metric that is compared or is a cost."""
-    questions = tuple(tables.asked)
-    metrics = (*tables.quality_metrics, *tables.cost_metrics)
-    table = per_question(tables.scores)
-    by_metric = dict(list(table.groupby("metric", sort=False)))
-    variants = list(tables.codes)
-    values = {metric: _values(by_metric.get(metric), questions, variants) for metric in metrics}
-    return QuestionValues(questions, values, _marks(tables, questions))
-
-
-def _values(table: pd.DataFrame | None, questions: Sequence[str], variants: Sequence[str]) -> list[list[Value]]:
+    questions, variants = tuple(tables.asked), list(tables.codes)
     row = {name: place for place, name in enumerate(questions)}
     column = {name: place for place, name in enumerate(variants)}
-    found: list[list[Value]] = [[None] * len(variants) for _ in questions]
-    if table is not None:
-        columns = (table[name].tolist() for name in ("question_id", "variant_id", "mean", "scored", "failed"))
-        for question, variant, mean, scored, failed in zip(*columns, strict=True):
-            if (scored or failed) and question in row:
-                found[row[question]][column[variant]] = float(f"{mean:.{_DIGITS}g}") if scored else FAILED
-    return found
-
-
-def _marks(tables: RunTables, questions: Sequence[str]) -> list[str]:
-    row = {name: place for place, name in enumerate(questions)}
-    marks = [[0] * len(tables.codes) for _ in questions]
-    for place, variant in enumerate(tables.codes):
+    values: dict[str, list[list[Value]]] = {
+        metric: [[None] * len(variants) for _ in questions]
+        for metric in (*tables.quality_metrics, *tables.cost_metrics)
+    }
+    table = per_question(tables.scores)
+    names = ("metric", "question_id", "variant_id", "mean", "scored", "failed")
+    columns = (table[name].tolist() for name in names)
+    for metric, question, variant, mean, scored, failed in zip(*columns, strict=True):
+        if (scored or failed) and question in row and metric in values:
+            values[metric][row[question]][column[variant]] = float(f"{mean:.{_DIGITS}g}") if scored else FAILED
+    marks = [[0] * len(variants) for _ in questions]
+    for place, variant in enumerate(variants):
         for trace in tables.traces[variant]:
             marks[row[trace.question.question_id]][place] |= _mark(trace)
-    return ["".join(f"{mark:x}" for mark in one) for one in marks]
+    return QuestionValues(questions, values, ["".join(f"{mark:x}" for mark in one) for one in marks])
 
 
 def _mark(trace: Trace) -> int:

@@ -1,12 +1,13 @@
 """Variants that read nothing, the labelled evidence or its files: how far answers can get, and who reaches what of it.
 
-Two of them read labels, which nobody has of a new question, so none can be recommended."""
+Two of them read labels, which nobody has of a new question, so none can be recommended.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -18,12 +19,8 @@ from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.intervals import Interval
 from rag_lab.statistics.per_question import cluster_labels, exact_mean, per_question
-from rag_lab.statistics.scales import UNKNOWN, Scale
+from rag_lab.statistics.scales import Scale
 from rag_lab.statistics.shares import gain_share
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 FLOOR, CEILING = "none", "gold"  # of `answer.context`
 BOUNDS: Mapping[str, str] = {
@@ -42,12 +39,17 @@ def bound_arms(tables: RunTables) -> dict[str, str]:
 
 def bound_of(tables: RunTables, variant_id: str, context: str) -> str | None:
     """Return the bound of this kind that has the reader of a variant, with its budget where there is one; else None."""
-    ours = tables.pipelines.get(variant_id)
-    if ours is None:
+    configs = tables.pipelines
+    if variant_id not in configs:
         return None
+
+    def budget(variant: str) -> tuple[int, int]:
+        return configs[variant].answer.context_tokens, configs[variant].answer.context_bytes
+
+    reader = _reader(configs[variant_id])
     arms = [one for one, kind in bound_arms(tables).items() if kind == context]
-    found = [one for one in arms if _reader(tables.pipelines[one]) == _reader(ours)]
-    return min(found, key=lambda one: _budget(tables.pipelines[one]) != _budget(ours), default=None)
+    found = [one for one in arms if _reader(configs[one]) == reader]
+    return min(found, key=lambda one: budget(one) != budget(variant_id), default=None)
 
 
 def _reader(config: PipelineConfig) -> dict[str, Any]:
@@ -59,10 +61,6 @@ def _reader(config: PipelineConfig) -> dict[str, Any]:
     else:
         keys = [key for key in keys if not key.startswith("answer.quote_")] + ["models.generation", "seed"]
     return {key: flat[key] for key in keys}
-
-
-def _budget(config: PipelineConfig) -> tuple[int, int]:
-    return config.answer.context_tokens, config.answer.context_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +85,23 @@ def reachable_gain(tables: RunTables) -> tuple[Reach, ...]:
     The files of the labelled evidence are an arm beside the others: what of the gain is left where a reader has to find
     the place in them.
     """
-    arms = bound_arms(tables)
+    arms, metrics = bound_arms(tables), answer_metrics(tables)
     if not {FLOOR, CEILING} & set(arms.values()):
         return ()
-    return tuple(_rows(tables, {one for one, kind in arms.items() if kind in (FLOOR, CEILING)}))
+    bounds = {one for one, kind in arms.items() if kind in (FLOOR, CEILING)}
+    scores, found = per_question(tables.scores, metrics), []
+    for metric in metrics:
+        cells = scores[scores["metric"] == metric]
+        wide = cells.pivot(index="question_id", columns="variant_id", values="mean").sort_index()
+        ids = [plan.variant_id for plan in tables.variants if plan.variant_id in wide]
+        found += [_reach(tables, metric, variant, wide) for variant in ids if variant not in bounds]
+    return tuple(found)
 
 
 def answer_metrics(tables: RunTables) -> list[str]:
     """Return the quality metrics that read answers, in the order of the plan: in others a bound is blind."""
     infos = {metric: tables.run.metric(metric) for metric in tables.quality_metrics}
     return [metric for metric, info in infos.items() if info is not None and info.reads_answers]
-
-
-def _rows(tables: RunTables, bounds: set[str]) -> Iterator[Reach]:
-    metrics = answer_metrics(tables)
-    scores = per_question(tables.scores, metrics)
-    for metric in metrics:
-        cells = scores[scores["metric"] == metric]
-        wide = cells.pivot(index="question_id", columns="variant_id", values="mean").sort_index()
-        for plan in tables.variants:
-            if plan.variant_id in wide and plan.variant_id not in bounds:
-                yield _reach(tables, metric, plan.variant_id, wide)
 
 
 def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> Reach:
@@ -117,21 +111,16 @@ def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> 
         reason = f"no variant with its reader reads {' or '.join(missing)}"
         return Reach(variant, metric, floor, ceiling, None, Interval(None, None, None, 0, reason))
     if without := [one for one in (floor, ceiling) if one not in wide or wide[one].isna().all()]:
-        reason = f"{tables.called(without[0])} has no score: {_why_not(tables, without[0], metric)}"
+        gaps = tables.gaps[(tables.gaps["variant_id"] == without[0]) & (tables.gaps["metric"] == metric)]
+        commonest = next(iter(gaps["reason"]), "none was computed")
+        reason = f"{tables.called(without[0])} has no score: {commonest}"
         return Reach(variant, metric, floor, ceiling, None, Interval(None, None, None, 0, reason))
     both = wide[[variant, floor, ceiling]].dropna()
     values, floors, ceilings = (both.iloc[:, place] for place in range(3))
     clusters = cluster_labels(both.index, tables.clusters) if tables.clusters is not None else None
-    sign = tables.scales.get(metric, UNKNOWN).sign
-    found = gain_share([*values], [*floors], [*ceilings], sign=sign, clusters=clusters)
+    found = gain_share([*values], [*floors], [*ceilings], sign=tables.sign(metric), clusters=clusters)
     means = (exact_mean(floors), exact_mean(values), exact_mean(ceilings)) if len(both) else None
     return Reach(variant, metric, floor, ceiling, means, found)
-
-
-def _why_not(tables: RunTables, variant: str, metric: str) -> str:
-    """Return the commonest reason for which a variant has no scores."""
-    rows = tables.gaps[(tables.gaps["variant_id"] == variant) & (tables.gaps["metric"] == metric)]
-    return str(next(iter(rows["reason"]), "none was computed"))
 
 
 @dataclass(frozen=True)
@@ -155,7 +144,8 @@ def without_known_questions(read: Read, enough: float) -> Read:
     """
     run = read.run
     metric, scale = _metric(run, enough)
-    arms = [plan.variant_id for plan in run.variants if _is_closed(run, plan.variant_id)]
+    configs = {plan.variant_id: run.config(plan.variant_id) for plan in run.variants}
+    arms = [variant for variant, config in configs.items() if config and config.answer.context == FLOOR]
     if not arms:
         raise ConfigError(
             "Which questions are answered without any context is not known: no variant of this run closes the book; "
@@ -200,8 +190,3 @@ def _metric(run: RunFolder, enough: float) -> tuple[str, Scale]:
         allowed = f"{'any' if low is None else f'{low:g}'} to {'any' if high is None else f'{high:g}'}"
         raise ConfigError(f"{found[0]} is never {enough:g}; give a score from {allowed}.")
     return found[0], scale
-
-
-def _is_closed(run: RunFolder, variant_id: str) -> bool:
-    config = run.config(variant_id)
-    return config is not None and config.answer.context == FLOOR

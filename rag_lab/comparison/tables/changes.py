@@ -12,8 +12,7 @@ from rag_lab.comparison.tables.stage_tables import as_answered
 from rag_lab.evaluation.measures.answers import normalize, token_f1
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
-from rag_lab.records import Answer, Hit, Trace
-from rag_lab.runs.run_folder import VariantPlan
+from rag_lab.records import Trace
 
 PERSISTENCE = 0.9  # the first ten ranks have 86% of the weight (Webber et al. 2010, section 4.4)
 
@@ -132,67 +131,52 @@ class Changes:
 
 def what_changed(tables: RunTables) -> Changes:
     """Return what each variant that was run changes against the baseline, from the traces alone."""
-    baseline = next(plan for plan in tables.variants if plan.variant_id == tables.run.baseline)
-    config = tables.run.config(baseline.variant_id)
+    baseline, traces = tables.run.baseline, tables.traces
+    config = tables.run.config(baseline)
     k = TOP if config is None else config.rerank.final_k
-    ran = [plan for plan in tables.variants if tables.traces[plan.variant_id]]
-    others = [plan for plan in ran if plan is not baseline] if baseline in ran else []
-    by_page = {plan.variant_id: _cuts(plan) != _cuts(baseline) for plan in others}
-    found = {plan.variant_id: _questions(tables, plan, k, by_page[plan.variant_id]) for plan in others}
-    asked = tables.asked
+    cuts = {
+        plan.variant_id: {key: str(value) for key, value in plan.changes.items() if _CUTS.match(key)}
+        for plan in tables.variants
+        if traces[plan.variant_id]
+    }
+    before = {(t.question.question_id, t.repeat): t for t in traces[baseline]}
+    found: dict[str, list[QuestionChange]] = {}
+    variants = []
+    for variant in cuts:
+        by_page = variant != baseline and baseline in cuts and cuts[variant] != cuts[baseline]
+        pairs = [(before.get((t.question.question_id, t.repeat)), t) for t in traces[variant] if variant != baseline]
+        found[variant] = [_question(variant, first, second, k, by_page) for first, second in pairs if first is not None]
+        variants.append(_variant(variant, traces[variant], found[variant], by_page))
     return Changes(
-        asked=len(asked),
-        labelled=sum(question.is_labelled for question in asked.values()),
+        asked=len(tables.asked),
+        labelled=sum(question.is_labelled for question in tables.asked.values()),
         k=k,
-        variants=tuple(
-            _variant(tables, plan.variant_id, found.get(plan.variant_id, []), by_page.get(plan.variant_id, False))
-            for plan in ran
-        ),
+        variants=tuple(variants),
         questions=tuple(sorted((one for part in found.values() for one in part), key=lambda one: -one.size)),
     )
 
 
-def _cuts(plan: VariantPlan) -> dict[str, str]:
-    return {key: str(value) for key, value in plan.changes.items() if _CUTS.match(key)}
-
-
-def _questions(tables: RunTables, plan: VariantPlan, k: int, by_page: bool) -> list[QuestionChange]:
-    before = {(t.question.question_id, t.repeat): t for t in tables.traces[tables.run.baseline]}
-    pairs = [(before.get((t.question.question_id, t.repeat)), t) for t in tables.traces[plan.variant_id]]
-    return [_question(plan.variant_id, first, second, k, by_page) for first, second in pairs if first is not None]
-
-
 def _question(variant_id: str, before: Trace, now: Trace, k: int, by_page: bool) -> QuestionChange:
-    rankings = _places(before.ranked, by_page), _places(now.ranked, by_page)
     overlap = shared = answer = None
-    if not _has_no_ranking(before) and not _has_no_ranking(now):
-        overlap, shared = rank_biased_overlap(*rankings), shared_at(*rankings, k)
+    # A ranking that is missing is not one that is empty.
+    if not any(not trace.ranked and trace.failure is not None for trace in (before, now)):
+        first, second = (
+            [(hit.source, hit.page) if by_page else hit.parent_id for hit in trace.ranked] for trace in (before, now)
+        )
+        overlap, shared = rank_biased_overlap(first, second), shared_at(first, second, k)
     differs = False
     if before.answer is not None and now.answer is not None:
-        texts = _words(before.answer), _words(now.answer)
+        texts = _MARKS.sub(" ", before.answer.text), _MARKS.sub(" ", now.answer.text)
         differs = normalize(texts[0]) != normalize(texts[1])
         answer = 1 - token_f1(*texts)
     return QuestionChange(now.question.question_id, variant_id, overlap, shared, answer, differs)
 
 
-def _places(hits: Sequence[Hit], by_page: bool) -> list[Hashable]:
-    return [(hit.source, hit.page) if by_page else hit.parent_id for hit in hits]
-
-
-def _has_no_ranking(trace: Trace) -> bool:
-    """Tell whether a ranking is missing, which is not one that is empty."""
-    return not trace.ranked and trace.failure is not None
-
-
-def _words(answer: Answer) -> str:
-    return _MARKS.sub(" ", answer.text)
-
-
-def _variant(tables: RunTables, variant_id: str, found: Sequence[QuestionChange], by_page: bool) -> VariantChange:
-    traces = tables.traces[variant_id]
+def _variant(variant_id: str, traces: Sequence[Trace], found: Sequence[QuestionChange], by_page: bool) -> VariantChange:
     overlaps = [one.overlap for one in found if one.overlap is not None]
     changed = [one.answer for one in found if one.answer_differs and one.answer is not None]
-    valid = _scores("citations.validity", traces)
+    valid, seconds = _scores("citations.validity", traces), _scores("cost.seconds", as_answered(traces))
+    answers = [trace.answer for trace in traces if trace.answer is not None]
     return VariantChange(
         variant_id=variant_id,
         rankings=len(overlaps),
@@ -203,19 +187,18 @@ def _variant(tables: RunTables, variant_id: str, found: Sequence[QuestionChange]
         answers=sum(one.answer is not None for one in found),
         answers_changed=len(changed),
         words=_mean(changed),
-        answered=sum(trace.answer is not None for trace in traces),
-        abstained=sum(trace.answer is not None and trace.answer.abstained for trace in traces),
+        answered=len(answers),
+        abstained=sum(answer.abstained for answer in answers),
         citations_valid=_mean(valid),
         cites=len(valid),
-        seconds=median(seconds) if (seconds := _scores("cost.seconds", as_answered(traces))) else None,
+        seconds=median(seconds) if seconds else None,
         tokens=_mean(_scores("cost.tokens", traces)),
         cost_usd=_mean(_scores("cost.usd", traces)),
     )
 
 
 def _scores(metric: str, traces: Sequence[Trace]) -> list[float]:
-    scores = build_metric(metric, Tools()).score(traces)
-    return [score.value for score in scores if score.value is not None]
+    return [score.value for score in build_metric(metric, Tools()).score(traces) if score.value is not None]
 
 
 def _mean(values: Collection[float]) -> float | None:

@@ -10,7 +10,6 @@ from rag_lab._kit.wording import counted
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.cutoff_caveats import ranks_seen, unit_of
-from rag_lab.evaluation.measures.coverage import Counted
 from rag_lab.evaluation.registry import cutoff, text_budget
 
 _NOT_COMPARED = "not compared: "
@@ -50,12 +49,13 @@ def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
     if len(units) < 2 or not metric.startswith("retrieval.") or text_budget(metric) is not None:
         return ""
     rankings = [tables.counted[variant] for variant in variants if variant in tables.counted]
-    deepest = cutoff(metric) or math.inf
-    beyond = [
-        rank
-        for key in (rankings[0] if rankings else ())
-        if all(key in one for one in rankings) and (rank := _beyond([one[key] for one in rankings])) <= deepest
-    ]
+    keys = set.intersection(*(set(one) for one in rankings)) if rankings else set()
+    beyond = []
+    for shown in ([one[key] for one in rankings] for key in keys):
+        end = min(one.n for one in shown)
+        first = min((r for one in shown for r in one.ranks if r is not None and r > end), default=math.inf)
+        if first <= (cutoff(metric) or math.inf):
+            beyond.append(first)  # the first rank of evidence behind the end of the shortest ranking
     if not beyond:
         return ""
     k = min(beyond) - 1
@@ -65,12 +65,6 @@ def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
         f"finds evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger "
         "rerank.final_k compares them"
     )
-
-
-def _beyond(rankings: Sequence[Counted]) -> float:
-    """Return the first rank of evidence that stands behind the end of the shortest of these rankings."""
-    end = min(one.n for one in rankings)
-    return min((rank for one in rankings for rank in one.ranks if rank is not None and rank > end), default=math.inf)
 
 
 def unchanged_fields(tables: RunTables, variant: str, against: str, metric: str) -> str:
@@ -85,10 +79,3 @@ def unchanged_fields(tables: RunTables, variant: str, against: str, metric: str)
     names = sorted(info.reads)
     is_same = all(getattr(a, name) == getattr(b, name) for a, b in zip(ours, theirs, strict=True) for name in names)
     return " and ".join({"ranked": "ranking"}.get(name, name) for name in names) if is_same else ""
-
-
-def is_blind(tables: RunTables, variant: str, against: str, metric: str) -> bool:
-    """Tell whether a metric scores two variants alike on every question because it reads nothing that differs."""
-    row = tables.pair(variant, against, metric)
-    is_tied = row is not None and 0 < int(row["n"]) == int(row["ties"])
-    return is_tied and bool(unchanged_fields(tables, variant, against, metric))

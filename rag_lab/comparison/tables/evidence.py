@@ -3,13 +3,14 @@
 The hits of the searches are fused and merged to the candidates. From there on there are orders, of which the reader
 takes the first `final_k` within its budget: a stage after merging loses what it puts below them, or leaves out, and
 that stood among them before. What stands among the first of no order is lost in that budget: a longer one reaches it.
-A stage that failed has lost what came to it."""
+A stage that failed has lost what came to it.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -43,8 +44,17 @@ def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) 
         not_indexed: places (from 0) of the items that no passage of the index covers.
     """
     items = distinct(trace.question.evidence)
-    found = _Found(trace, items, sys.maxsize if final_k is None else final_k)
-    return [found.state(place, item, place in not_indexed) for place, item in enumerate(items)]
+    k = sys.maxsize if final_k is None else final_k
+    orders: list[tuple[State, list[float]]] = [("merging", _ranks(trace.candidates, items))]
+    if trace.reranked:
+        orders.append(("reranking", _ranks(trace.reranked, items)))
+    selects = any(record.stage == "select" and record.reason != OFF for record in trace.stages)
+    orders.append(("selection" if trace.reranked or selects else "reranking", _ranks(trace.ranked, items)))
+    states = []
+    for place, item in enumerate(items):
+        ranks = [(stage, of_items[place]) for stage, of_items in orders]
+        states.append(_state(trace, item, ranks, k, "not_indexed" if place in not_indexed else "not_found"))
+    return states
 
 
 def in_reach(trace: Trace, final_k: int | None) -> list[bool]:
@@ -53,66 +63,35 @@ def in_reach(trace: Trace, final_k: int | None) -> list[bool]:
     return [rank <= (sys.maxsize if final_k is None else final_k) for rank in ranks]
 
 
-class _Found:
-    """The lists of a trace, with the rank of each item in each order."""
-
-    def __init__(self, trace: Trace, items: Sequence[Evidence], final_k: int) -> None:
-        self._trace, self._final_k = trace, final_k
-        self._orders = [(stage, _ranks(hits, items)) for stage, hits in _orders(trace)]
-        self._has_context = trace.answer is not None or any(record.stage == "context" for record in trace.stages)
-        numbers = {citation.number for citation in trace.answer.citations} if trace.answer else set()
-        self._cited = [passage for passage in trace.passages if passage.number in numbers]
-
-    def state(self, place: int, item: Evidence, is_missing: bool) -> State:
-        if _covered(self._trace.passages, item):
-            return self._read(item)
-        ranks = [(stage, of_items[place]) for stage, of_items in self._orders]
-        if all(rank == math.inf for _, rank in ranks):
-            return self._before(item, is_missing)
-        return self._after_merging(ranks)
-
-    def _read(self, item: Evidence) -> State:
-        if self._trace.answer is None:
+def _state(
+    trace: Trace, item: Evidence, ranks: Sequence[tuple[State, float]], final_k: int, not_searched: State
+) -> State:
+    """Return where an item ended; `ranks` are those of it in each order, with the stage that made the order."""
+    if _is_covered(trace.passages, item):
+        if trace.answer is None:
             return "not_answered"
-        return "used" if _covered(self._cited, item) else "unused"
-
-    def _before(self, item: Evidence, is_missing: bool) -> State:
-        """Return the state of what is in no order."""
-        if any(_covered(hits, item) for hits in (*self._trace.hits.values(), self._trace.base_hits)):
-            return "merging"
-        return "not_indexed" if is_missing else "not_found"
-
-    def _after_merging(self, ranks: Sequence[tuple[State, float]]) -> State:
-        """Return the state of what is in an order and was not read; `ranks` names the stage that made each order."""
-        failure = self._trace.failure
-        if failure is not None and not self._has_context:
-            return _FAILED_AT.get(failure.stage, "budget" if self._trace.ranked else "reranking")
-        if ranks[-1][1] <= self._final_k:
-            return "budget" if self._has_context else "not_answered"
-        for (_, before), (stage, after) in pairwise(ranks):
-            if before <= self._final_k < after:
-                return stage
-        return "budget"
-
-
-def _orders(trace: Trace) -> Iterator[tuple[State, Sequence[Hit]]]:
-    """Give the orders of a trace, each with the stage that loses what falls out of it."""
-    yield "merging", trace.candidates
-    if trace.reranked:
-        yield "reranking", trace.reranked
-    yield (
-        "selection"
-        if trace.reranked or any(record.stage == "select" and record.reason != OFF for record in trace.stages)
-        else "reranking",
-        trace.ranked,
-    )
+        numbers = {citation.number for citation in trace.answer.citations}
+        cited = [passage for passage in trace.passages if passage.number in numbers]
+        return "used" if _is_covered(cited, item) else "unused"
+    if all(rank == math.inf for _, rank in ranks):
+        searches = (*trace.hits.values(), trace.base_hits)
+        return "merging" if any(_is_covered(hits, item) for hits in searches) else not_searched
+    has_context = trace.answer is not None or any(record.stage == "context" for record in trace.stages)
+    if trace.failure is not None and not has_context:
+        return _FAILED_AT.get(trace.failure.stage, "budget" if trace.ranked else "reranking")
+    if ranks[-1][1] <= final_k:
+        return "budget" if has_context else "not_answered"
+    for (_, before), (stage, after) in pairwise(ranks):
+        if before <= final_k < after:
+            return stage
+    return "budget"
 
 
 def _ranks(hits: Sequence[Hit], items: Sequence[Evidence]) -> list[float]:
     return [math.inf if rank is None else rank for rank in first_ranks(hits, items)]
 
 
-def _covered(places: Sequence[Hit | Passage], item: Evidence) -> bool:
+def _is_covered(places: Iterable[Hit | Passage | Part], item: Evidence) -> bool:
     return any(covers(place, item) for place in places)
 
 
@@ -174,7 +153,18 @@ class Waterfall:
         both = both[both["state"] != both["state_before"]]
         groups = both.groupby(["variant_id", "state_before", "state"], sort=False).size().reset_index(name="items")
         found = groups.rename(columns={"state_before": "before", "state": "after"})
-        return self._in_order(found)
+        # Ties stand in the order of the pipeline, whatever that of the rows.
+        place = {variant: number for number, variant in enumerate(self.items["variant_id"].unique())}
+        rank = {state: number for number, state in enumerate(STATES)}
+        keys = pd.DataFrame(
+            {
+                "variant": found["variant_id"].map(place),
+                "items": -found["items"],
+                "before": found["before"].map(rank),
+                "after": found["after"].map(rank),
+            }
+        )
+        return found.loc[keys.sort_values([*keys.columns]).index].reset_index(drop=True)
 
     @cached_property
     def by_question(self) -> dict[tuple[str, str], frozenset[State]]:
@@ -185,41 +175,26 @@ class Waterfall:
             found.setdefault((question_id, variant_id), set()).add(state)
         return {key: frozenset(states) for key, states in found.items()}
 
-    def _in_order(self, moved: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows by variant, the most first; ties in the order of the pipeline, whatever that of the rows."""
-        place = {variant: number for number, variant in enumerate(self.items["variant_id"].unique())}
-        rank = {state: number for number, state in enumerate(STATES)}
-        keys = pd.DataFrame(
-            {
-                "variant": moved["variant_id"].map(place),
-                "items": -moved["items"],
-                "before": moved["before"].map(rank),
-                "after": moved["after"].map(rank),
-            }
-        )
-        return moved.loc[keys.sort_values([*keys.columns]).index].reset_index(drop=True)
-
 
 def waterfall(tables: RunTables) -> Waterfall:
     """Return what became of the evidence under each variant that was run, from its traces alone."""
     ran = [plan.variant_id for plan in tables.variants if tables.traces[plan.variant_id]]
-    rows = [row for variant_id in ran for row in _items(tables, variant_id)]
+    rows = []
+    for variant_id in ran:
+        config, missing = tables.run.config(variant_id), tables.run.not_indexed(variant_id) or {}
+        final_k = None if config is None else config.rerank.final_k
+        for trace in tables.traces[variant_id]:
+            name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
+            states = fates(trace, final_k, missing.get(name, ()))
+            reached = in_reach(trace, final_k) if "budget" in states else [False] * len(states)
+            for place, state in enumerate(states):
+                is_cut = state == "budget" and reached[place]
+                rows.append((variant_id, name, trace.repeat, place, group, state, is_cut))
     return Waterfall(
         tables.run.baseline,
         pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state", "cut"]),
         tuple(variant_id for variant_id in ran if tables.run.not_indexed(variant_id) is None),
     )
-
-
-def _items(tables: RunTables, variant_id: str) -> Iterator[tuple[str, str, int, int, str, State, bool]]:
-    config, missing = tables.run.config(variant_id), tables.run.not_indexed(variant_id) or {}
-    final_k = None if config is None else config.rerank.final_k
-    for trace in tables.traces[variant_id]:
-        name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
-        states = fates(trace, final_k, missing.get(name, ()))
-        reached = in_reach(trace, final_k) if "budget" in states else [False] * len(states)
-        for place, state in enumerate(states):
-            yield variant_id, name, trace.repeat, place, group, state, state == "budget" and reached[place]
 
 
 def _counts(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -242,19 +217,14 @@ def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str,
         questions: with their evidence as located in it.
     """
     wanted = {source for question in questions for one in question.evidence for source in (one.source, *one.copies)}
-    held: dict[str, list[Part]] = {}
+    parts: dict[str, list[Part]] = {}
     for span in spans:
         if span[0] in wanted:
-            held.setdefault(span[0], []).append(Part(*span))
-    found = {
-        question.question_id: [
-            place for place, one in enumerate(distinct(question.evidence)) if not _is_held(one, held)
-        ]
-        for question in questions
-    }
-    return {name: places for name, places in found.items() if places}
-
-
-def _is_held(evidence: Evidence, held: dict[str, list[Part]]) -> bool:
-    sources = (evidence.source, *evidence.copies)
-    return any(covers(place, evidence) for source in sources for place in held.get(source, ()))
+            parts.setdefault(span[0], []).append(Part(*span))
+    found: dict[str, list[int]] = {}
+    for question in questions:
+        for place, one in enumerate(distinct(question.evidence)):
+            in_index = (part for source in (one.source, *one.copies) for part in parts.get(source, ()))
+            if not _is_covered(in_index, one):
+                found.setdefault(question.question_id, []).append(place)
+    return found

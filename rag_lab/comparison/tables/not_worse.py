@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from rag_lab.comparison.tables.bounds import bound_arms
-from rag_lab.comparison.tables.comparable import is_blind, withheld
-from rag_lab.comparison.tables.effects import PlannedEffects, planned_effects
+from rag_lab.comparison.tables.comparable import unchanged_fields, withheld
+from rag_lab.comparison.tables.effects import EffectsFound, planned_effects
 from rag_lab.comparison.tables.prices import Price, average
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.statistics.non_inferiority.margin_tests import (
@@ -52,27 +51,33 @@ class NotWorse:
     reason: str
     price: Price
 
-    @property
-    def text(self) -> str:
-        """What was found of the variant, or of the level."""
-        return f"is not {'better' if self.is_addition else 'worse'} by more than {self.margin:g}"
-
 
 def not_worse_found(tables: RunTables, prices: Mapping[str, Price]) -> dict[Key, NotWorse]:
     """Return what the margins of a run allow one to say; empty where it has none."""
     found: dict[Key, NotWorse] = {}
     planned = planned_effects(tables)
     for metric, margin in tables.run.margins.items():
-        contrasts = {key: _kept(weights, prices) for key, weights in _contrasts(tables, planned, metric).items()}
-        weights = {key: one[0] for key, one in contrasts.items()}
+        sides = {key: _kept(weights, prices) for key, weights in _contrasts(tables, planned, metric).items()}
+        weights = {key: one for key, (one, _, _) in sides.items()}
         if metric not in tables.quality_metrics or not weights:
             continue
         table = not_worse(
             tables.quality_scores, weights, {metric: margin}, clusters=tables.clusters, scales=tables.scales
         )
         for row in table.to_dict("records"):
-            key = row["contrast"]
-            found[(metric, *key)] = _answer(row, *contrasts[key])
+            kept, is_addition, price = sides[row["contrast"]]
+            found[(metric, *row["contrast"])] = NotWorse(
+                is_addition=is_addition,
+                weights=tuple(kept.items()),
+                margin=float(row["margin"]),
+                n=int(row["n"]),
+                n_failed=int(row["n_failed"]),
+                p_value=row["p_value"],
+                p_corrected=row["p_corrected"],
+                is_found=bool(row["is_not_worse"]),
+                reason=str(row["reason"]),
+                price=price,
+            )
     return found
 
 
@@ -90,12 +95,11 @@ def questions_for_margin(
     weights = {key: dict(ours[key].weights) for key in open_ones[:MOST_PLANNED]}
     if not weights or tables.main_metric is None:
         return {}
-    margin = tables.run.margins[tables.main_metric]
     return questions_needed(
         tables.quality_scores,
         weights,
         tables.main_metric,
-        margin,
+        tables.run.margins[tables.main_metric],
         len(ours),
         clusters=tables.clusters,
         scales=tables.scales,
@@ -119,10 +123,10 @@ def best_found(tables: RunTables) -> pd.DataFrame:
     return not_worse_than_best(tables.quality_scores, able, margin, clusters=tables.clusters, scales=tables.scales)
 
 
-def _contrasts(tables: RunTables, planned: PlannedEffects, metric: str) -> dict[tuple[str, str], dict[str, float]]:
+def _contrasts(tables: RunTables, planned: EffectsFound, metric: str) -> dict[tuple[str, str], dict[str, float]]:
     """Return (variant, against) or (factor, level) to the weights of what the metric compares."""
     if planned.is_grid:
-        mains = [one for one in planned.effects if one.contrast.kind == "main" and one.metric == metric]
+        mains = [one for one in planned.planned if one.contrast.kind == "main" and one.metric == metric]
         return {(one.contrast.factor, one.contrast.level): one.contrast.weights for one in mains}
     scored = set(tables.scores.loc[tables.scores["metric"] == metric, "variant_id"])
     pairs = [pair for pair in tables.run.pairs if scored.issuperset(pair)]
@@ -130,7 +134,12 @@ def _contrasts(tables: RunTables, planned: PlannedEffects, metric: str) -> dict[
 
 
 def _is_withheld(tables: RunTables, variant: str, against: str, metric: str) -> bool:
-    return bool(withheld(tables, metric, (variant, against))) or is_blind(tables, variant, against, metric)
+    """Tell whether two variants are not compared, or the metric reads nothing that differs between them."""
+    if withheld(tables, metric, (variant, against)):
+        return True
+    row = tables.pair(variant, against, metric)
+    is_tied = row is not None and 0 < int(row["n"]) == int(row["ties"])
+    return is_tied and bool(unchanged_fields(tables, variant, against, metric))
 
 
 def _kept(weights: Mapping[str, float], prices: Mapping[str, Price]) -> tuple[dict[str, float], bool, Price]:
@@ -140,14 +149,3 @@ def _kept(weights: Mapping[str, float], prices: Mapping[str, Price]) -> tuple[di
     if theirs.minus(ours).is_saving:
         return {one: -weight for one, weight in weights.items()}, True, theirs.minus(ours)
     return dict(weights), False, ours.minus(theirs)
-
-
-def _answer(
-    row: Mapping[Any, Any],
-    weights: Mapping[str, float],
-    is_addition: bool,
-    price: Price,
-) -> NotWorse:
-    sample = (int(row["n"]), int(row["n_failed"]), row["p_value"], row["p_corrected"])
-    told = (bool(row["is_not_worse"]), str(row["reason"]))
-    return NotWorse(is_addition, tuple(weights.items()), float(row["margin"]), *sample, *told, price)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,11 @@ from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS, Price
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.stage_tables import as_answered
-from rag_lab.records import Trace
+from rag_lab.records import StageRecord, Trace
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, mean_intervals
 from rag_lab.statistics.pareto import Means, Medians, Quantity, Tolerance, differ, fronts, medians
 from rag_lab.statistics.per_question import cluster_labels, numbers, per_question, unit_places, with_failures_at
 from rag_lab.statistics.scales import UNKNOWN
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,45 +40,34 @@ def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int
     timed = [as_answered(one) for one in traces]
     took = [np.array([sum(record.seconds for record in trace.stages) for trace in one]) for one in timed]
     places = [np.array([place_of[trace.question.question_id] for trace in one], dtype=np.intp) for one in timed]
-    stages = {name: number for number, name in enumerate(_stage_names(traces))}
+    names = dict.fromkeys(record.stage for one in traces for trace in one for record in trace.stages)
+    stages = {name: number for number, name in enumerate(names)}
     shape = (max(place_of.values()) + 1, len(traces), max(len(stages), 1))
-    found = [
-        (place_of[trace.question.question_id], variant, stages[record.stage], record)
-        for variant, one in enumerate(traces)
-        for trace in one
-        for record in trace.stages
-    ]
-    cells = [np.array(column, dtype=np.intp) for column in zip(*((a, b, c) for a, b, c, _ in found), strict=True)]
-    cell = np.ravel_multi_index(tuple(cells), shape) if found else np.zeros(0, dtype=np.intp)
-    records = [record for *_, record in found]
-    runs = _summed(cell, np.ones(len(records)), shape)
-    return QuestionCosts(
-        seconds=medians(took, places),
-        tokens=_means(
-            _summed(cell, np.array([float(record.tokens_in + record.tokens_out) for record in records]), shape), runs
-        ),
-        usd=_means(_summed(cell, np.array([record.cost_usd for record in records]), shape), runs),
-    )
+    records: list[StageRecord] = []
+    cells: list[int] = []
+    for variant, one in enumerate(traces):
+        for trace in one:
+            records += trace.stages
+            unit = place_of[trace.question.question_id]
+            cells += [(unit * shape[1] + variant) * shape[2] + stages[record.stage] for record in trace.stages]
+    cell = np.array(cells, dtype=np.intp)
 
+    def summed(amounts: list[float]) -> npt.NDArray[np.float64]:
+        # A sum of floats depends on its order in the last digit, and no result may depend on the order of the rows.
+        values, sums = np.array(amounts, dtype=float), np.zeros(shape)
+        order = np.lexsort((values, cell))
+        np.add.at(sums.ravel(), cell[order], values[order])
+        return sums
 
-def _stage_names(traces: Sequence[Sequence[Trace]]) -> list[str]:
-    return list(dict.fromkeys(record.stage for one in traces for trace in one for record in trace.stages))
+    def means(amounts: list[float]) -> Means:
+        """Return the means over the runs of each stage, without the stages that took nothing."""
+        sums = summed(amounts)
+        took_any = (sums > 0).any(axis=(0, 1))
+        return Means(sums[:, :, took_any], runs[:, :, took_any])
 
-
-def _summed(
-    cell: npt.NDArray[np.intp], amounts: npt.NDArray[np.float64], shape: tuple[int, int, int]
-) -> npt.NDArray[np.float64]:
-    # A sum of floats depends on its order in the last digit, and no result may depend on the order of the rows.
-    order = np.lexsort((amounts, cell))
-    sums = np.zeros(shape)
-    np.add.at(sums.ravel(), cell[order], amounts[order])
-    return sums
-
-
-def _means(sums: npt.NDArray[np.float64], runs: npt.NDArray[np.float64]) -> Means:
-    """Return the means over the runs of each stage, without the stages that took nothing."""
-    took = (sums > 0).any(axis=(0, 1))
-    return Means(sums[:, :, took], runs[:, :, took])
+    runs = summed([1.0] * len(records))
+    tokens = [float(record.tokens_in + record.tokens_out) for record in records]
+    return QuestionCosts(medians(took, places), means(tokens), means([record.cost_usd for record in records]))
 
 
 def question_values(tables: RunTables, metric: str) -> pd.DataFrame:
@@ -118,15 +104,12 @@ def quality_intervals(tables: RunTables, values: pd.DataFrame, metric: str) -> d
         if len(values) == cell.get("scored"):
             found[variant] = Interval(cell["mean"], cell["low"], cell["high"], cell["scored"], cell["reason"])
     others = [variant for variant in values.columns if variant not in found]
-    return found | dict(zip(others, _with_failures(tables, values[others], metric), strict=True))
-
-
-def _with_failures(tables: RunTables, values: pd.DataFrame, metric: str) -> Sequence[Interval]:
     scale = tables.scales.get(metric, UNKNOWN)
-    columns = [values[variant].dropna() for variant in values.columns]
+    columns = [values[variant].dropna() for variant in others]
     groups = [cluster_labels(column.index, tables.clusters) for column in columns] if tables.clusters else None
     ends = [(scale.low, scale.high)] * len(columns)
-    return mean_intervals([numbers(column) for column in columns], clusters=groups, ranges=ends)
+    with_failures = mean_intervals([numbers(column) for column in columns], clusters=groups, ranges=ends)
+    return found | dict(zip(others, with_failures, strict=True))
 
 
 Cost = Literal["seconds", "tokens", "usd"]
@@ -204,64 +187,49 @@ def pareto_fronts(tables: RunTables, prices: Mapping[str, Price]) -> CostFronts:
     if len(taken) < 2:
         return CostFronts(left_out=left_out, note="There are not two variants with scores and a price to choose from.")
     values = question_values(tables, metric)[list(taken)]
-    units = _Units.of(tables, values)
-    costs = tuple(cost for cost in COSTS if _differ(cost, taken))
+    amounts = {cost: [getattr(price, cost) for price in taken.values()] for cost in COSTS}
+    costs = tuple(cost for cost in COSTS if None not in amounts[cost] and differ(amounts[cost], _TOLERANCES[cost]))
+    # What is drawn again are questions, or clusters of them, in the order of the ids of their first questions.
+    asked = [trace.question.question_id for variant in values.columns for trace in tables.traces[variant]]
+    unit_of = unit_places([*asked, *values.index], tables.clusters)
+    n_units = len({unit_of[name] for name in values.index[values.notna().any(axis=1)]})
+    note = "" if costs else "All variants take about the same, so quality alone decides."
+    if None in amounts["usd"]:
+        note = "Dollars are left out: a model that was called has no price in any table."
     return CostFronts(
         quality=quality_intervals(tables, values, metric),
         prices=taken,
-        fronts=_fronts(tables, values, taken, units, costs) if costs else (),
+        fronts=_fronts(tables, values, taken, unit_of, n_units, costs) if costs else (),
         left_out=left_out,
-        n_units=units.n_scored,
-        note=_note(taken, costs),
+        n_units=n_units,
+        note=note,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """What is drawn again: questions, or clusters of them, in the order of the ids of their first questions.
-
-    place_of: the unit of each question.
-    n_scored: units with a score.
-    are_few: whether resampling them says nothing.
-    """
-
-    place_of: Mapping[str, int]
-    n_scored: int
-    are_few: bool
-
-    @classmethod
-    def of(cls, tables: RunTables, values: pd.DataFrame) -> _Units:
-        traces = (trace for variant in values.columns for trace in tables.traces[variant])
-        place_of = unit_places([*(trace.question.question_id for trace in traces), *values.index], tables.clusters)
-        scored = len({place_of[name] for name in values.index[values.notna().any(axis=1)]})
-        return cls(place_of, scored, scored < (FEW_VALUES if tables.clusters is None else FEW_CLUSTERS))
 
 
 def _fronts(
-    tables: RunTables, values: pd.DataFrame, prices: Mapping[str, Price], units: _Units, costs: tuple[Cost, ...]
+    tables: RunTables,
+    values: pd.DataFrame,
+    prices: Mapping[str, Price],
+    unit_of: Mapping[str, int],
+    n_units: int,
+    costs: tuple[Cost, ...],
 ) -> tuple[Front, ...]:
-    scale = tables.scales.get(str(tables.main_metric), UNKNOWN)
-    took = question_costs([tables.traces[variant] for variant in prices], units.place_of)
+    took = question_costs([tables.traces[variant] for variant in prices], unit_of)
     amounts: list[tuple[Quantity, Tolerance]] = [(getattr(took, cost), _TOLERANCES[cost]) for cost in costs]
     which = [(cost,) for cost in costs] + ([costs] if len(costs) > 1 else [])
     places = [[costs.index(cost) for cost in each] for each in which]
-    found = fronts(quality_of(values, units.place_of, scale.sign), amounts, places)
-    shares = [{} if units.are_few else dict(zip(prices, row, strict=True)) for row in found.shares.tolist()]
-    return tuple(
-        Front(each, _cheapest_first(prices, on, each[0]), share)
-        for each, on, share in zip(which, found.on.tolist(), shares, strict=True)
-    )
-
-
-def _cheapest_first(prices: Mapping[str, Price], are_on: list[bool], cost: Cost) -> tuple[str, ...]:
-    on = [variant for variant, is_on in zip(prices, are_on, strict=True) if is_on]
-    return tuple(sorted(on, key=lambda variant: float(getattr(prices[variant], cost))))
-
-
-def _differ(cost: Cost, prices: Mapping[str, Price]) -> bool:
-    """Tell whether a cost is known of all, and more of one than of another."""
-    amounts = [getattr(price, cost) for price in prices.values()]
-    return None not in amounts and differ(amounts, _TOLERANCES[cost])
+    found = fronts(quality_of(values, unit_of, tables.sign(str(tables.main_metric))), amounts, places)
+    are_few = n_units < (FEW_VALUES if tables.clusters is None else FEW_CLUSTERS)
+    made = []
+    for each, on, shares in zip(which, found.on.tolist(), found.shares.tolist(), strict=True):
+        members = {
+            variant: float(getattr(prices[variant], each[0]))
+            for variant, is_on in zip(prices, on, strict=True)
+            if is_on
+        }
+        cheapest_first = tuple(sorted(members, key=members.__getitem__))
+        made.append(Front(each, cheapest_first, {} if are_few else dict(zip(prices, shares, strict=True))))
+    return tuple(made)
 
 
 def _left_out(tables: RunTables, metric: str, prices: Mapping[str, Price]) -> dict[str, str]:
@@ -277,9 +245,3 @@ def _left_out(tables: RunTables, metric: str, prices: Mapping[str, Price]) -> di
         elif prices.get(plan.variant_id, Price()).seconds is None:
             found[plan.variant_id] = "no traces, so what it takes is not known"
     return found
-
-
-def _note(prices: Mapping[str, Price], costs: tuple[Cost, ...]) -> str:
-    if any(price.usd is None for price in prices.values()):
-        return "Dollars are left out: a model that was called has no price in any table."
-    return "" if costs else "All variants take about the same, so quality alone decides."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from rag_lab._kit.wording import DASH, MINUS, number, seconds
 from rag_lab.comparison.tables.run_tables import RunTables
@@ -35,29 +36,20 @@ class Price:
 
     def minus(self, other: Price) -> Price:
         """Return how much more this takes than `other`; what is lost in the machine's noise is 0."""
+        less, more = sorted((self.seconds or 0.0, other.seconds or 0.0))
         least = (
-            self._least_s(other),
+            _LEAST_S if more >= _TIMES * less else NOTICED_S,
             max(NOTICED_TOKENS, NOTICED_SHARE * (other.tokens or 0)),
             NOTICED_SHARE * (other.usd or 0),
         )
         pairs = zip(astuple(self), astuple(other), least, strict=True)
         return Price(*(None if a is None or b is None else a - b if abs(a - b) >= few else 0.0 for a, b, few in pairs))
 
-    @property
-    def by_weight(self) -> tuple[float | None, float | None, float | None]:
-        """What decides first which of two is cheaper: dollars, then seconds, then tokens."""
-        return self.usd, self.seconds, self.tokens
-
     def times(self, other: Price) -> float:
         """Return how many times what `other` takes this takes, where the difference is noticed of one question."""
         pairs = ((self.seconds, other.seconds, LEAST_S), (self.usd, other.usd, LEAST_USD))
         known = [(a, b) for a, b, least in pairs if a is not None and b is not None and a - b >= least]
         return max((a / b if b else math.inf for a, b in known), default=1.0)
-
-    def _least_s(self, other: Price) -> float:
-        """Return what difference in seconds would be noticed."""
-        less, more = sorted((self.seconds or 0.0, other.seconds or 0.0))
-        return _LEAST_S if more >= _TIMES * less else NOTICED_S
 
     @property
     def is_saving(self) -> bool:
@@ -73,7 +65,7 @@ class Price:
     @property
     def text(self) -> str:
         """What a question takes, for a sentence: `1.65 s and 783 tokens`."""
-        return " and ".join(_parts(self)) or DASH
+        return " and ".join(filter(None, _texts(self))) or DASH
 
     @property
     def signed(self) -> str:
@@ -89,10 +81,11 @@ class Price:
         """A difference as the end of a sentence on a variant: `costs 1.64 s and saves 12 tokens a question`."""
         if self == Price():
             return "costs what no trace tells"
-        more, less = (
-            _parts(Price(*((v if v is not None and v * side > 0 else None) for v in astuple(self)))) for side in (1, -1)
-        )
-        told = [f"{verb} {' and '.join(parts)}" for verb, parts in (("costs", more), ("saves", less)) if parts]
+        told = []
+        for verb, side in (("costs", 1), ("saves", -1)):
+            part = Price(*(value if (value or 0.0) * side > 0 else None for value in astuple(self)))
+            if part != Price():
+                told.append(f"{verb} {part.text}")
         return f"{' and '.join(told)} a question" if told else "takes about as long and as many tokens a question"
 
 
@@ -116,18 +109,18 @@ def _texts(price: Price) -> tuple[str, str, str]:
     )
 
 
-def _parts(price: Price) -> list[str]:
-    return [text for text in _texts(price) if text]
-
-
 def prices(tables: RunTables) -> dict[str, Price]:
     """Return what a question takes under each variant that has traces."""
     medians = tables.latency.set_index("variant_id")["median_s"].to_dict()
-    known = _is_priced(tables)
+    # A model without a price was counted as free.
+    is_priced = not any(
+        row.get("calls_spent") and row.get("cost_usd_estimated", 0) is None and not row.get("cost_usd_spent")
+        for row in tables.manifest.get("spent", [])
+    )
     found = {}
     for variant, rows in tables.stages.groupby("variant_id", sort=False):
         tokens, usd = (rows["tokens_in"] + rows["tokens_out"]).sum(), (rows["cost_usd"] / rows["runs"]).sum()
-        found[str(variant)] = Price(medians.get(variant), float(tokens), float(usd) if known else None)
+        found[str(variant)] = Price(medians.get(variant), float(tokens), float(usd) if is_priced else None)
     return found
 
 
@@ -143,28 +136,21 @@ def average(found: Mapping[str, Price], variants: Collection[str]) -> Price:
     return Price(*(None if None in column else sum(column) / len(column) for column in columns))
 
 
-def _is_priced(tables: RunTables) -> bool:
-    """Tell whether every model that was called has a price: what has none was counted as free."""
-    spent = tables.manifest.get("spent", [])
-    return not any(
-        row.get("calls_spent") and row.get("cost_usd_estimated", 0) is None and not row.get("cost_usd_spent")
-        for row in spent
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class IndexPrice:
     """What one index takes; `seconds` are those of its embeddings as first computed, None where that is not known."""
 
     chunks: int
     seconds: float | None
-    n_bytes: int
+    bytes: int
 
     @property
     def cells(self) -> tuple[str, str, str]:
         """Chunks, minutes and MB, for a table."""
-        minutes = DASH if self.seconds is None else _minutes(self.seconds)
-        return f"{self.chunks:,}", minutes, f"{self.n_bytes / 1e6:,.1f}"
+        minutes = DASH
+        if self.seconds is not None:
+            minutes = f"{self.seconds / 60:.1f}" if self.seconds >= 6 else f"{self.seconds / 60:.2g}"
+        return f"{self.chunks:,}", minutes, f"{self.bytes / 1e6:,.1f}"
 
     def __str__(self) -> str:
         chunks, minutes, megabytes = self.cells
@@ -172,37 +158,20 @@ class IndexPrice:
         return f"{chunks} chunks to embed{took} and {megabytes} MB"
 
 
-def index_prices(tables: RunTables) -> dict[str, IndexPrice]:
-    """Return what the index of each variant takes that recorded it."""
-    found = {
-        plan.variant_id: tables.run.recorded(plan.variant_id, "index", _price, "its index") for plan in tables.variants
-    }
-    return {variant: price for variant, price in found.items() if price is not None}
+def _index_price(tables: RunTables, variant: str) -> IndexPrice | None:
+    """Return what the index of a variant takes, where that was recorded."""
+    return tables.run.recorded(variant, "index", TypeAdapter(IndexPrice).validate_python, "its index")
 
 
 def index_cells(tables: RunTables) -> dict[str, tuple[str, str, str]]:
     """Return chunks, minutes and MB of each variant's index, for a table."""
-    found = index_prices(tables)
-    nothing = (DASH, DASH, DASH)
-    return {
-        plan.variant_id: found[plan.variant_id].cells if plan.variant_id in found else nothing
-        for plan in tables.variants
-    }
+    found = {plan.variant_id: _index_price(tables, plan.variant_id) for plan in tables.variants}
+    return {variant: (DASH, DASH, DASH) if price is None else price.cells for variant, price in found.items()}
 
 
 def index_sentences(tables: RunTables, variant: str, against: str, name: str) -> list[str]:
     """Say what the index of a variant takes, and that of another, called `name`; nothing where chunks are as many."""
-    found = index_prices(tables)
-    ours, theirs = found.get(variant), found.get(against)
+    ours, theirs = _index_price(tables, variant), _index_price(tables, against)
     if ours is None or theirs is None or ours.chunks == theirs.chunks:
         return []
     return [f"Its index takes {ours}; that of {name} {theirs}."]
-
-
-def _price(recorded: Mapping[str, Any]) -> IndexPrice:
-    seconds = recorded["seconds"]
-    return IndexPrice(int(recorded["chunks"]), None if seconds is None else float(seconds), int(recorded["bytes"]))
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f}" if seconds >= 6 else f"{seconds / 60:.2g}"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.evaluation.judge_check import judge_banner, load_check
 from rag_lab.evaluation.metric import model_name
 from rag_lab.models.truncation import NOTICED, percent
-from rag_lab.records import StageRecord, Trace
 from rag_lab.runs.omissions import SEARCHES, TruncationRecord
 from rag_lab.stages.steps import stage_name
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +65,17 @@ class VariantTruncation:
 
 def truncations(tables: RunTables) -> dict[str, VariantTruncation]:
     """Return what was not read under each variant, by its id."""
-    return {
-        plan.variant_id: VariantTruncation(
+    found = {}
+    for plan in tables.variants:
+        records = [one for trace in tables.traces.get(plan.variant_id, []) for one in trace.stages]
+        records = [one for one in records if one.stage not in SEARCHES]
+        scores = tables.scores[tables.scores["variant_id"] == plan.variant_id]
+        found[plan.variant_id] = VariantTruncation(
             tables.run.truncation(plan.variant_id),
-            _by_stage(tables.traces.get(plan.variant_id, [])),
-            _by_metric(tables.scores, plan.variant_id),
+            _truncation_by([one.stage for one in records], [one.truncated_tokens for one in records]),
+            _truncation_by(scores["metric"].tolist(), scores["truncated_tokens"].tolist()),
         )
-        for plan in tables.variants
-    }
+    return found
 
 
 def is_unlike(one: float | None, other: float | None) -> bool:
@@ -84,28 +83,15 @@ def is_unlike(one: float | None, other: float | None) -> bool:
     return one is not None and other is not None and abs(one - other) >= NOTICED
 
 
-def _by_stage(traces: list[Trace]) -> dict[str, StageTruncation]:
-    records = [record for trace in traces for record in trace.stages if record.stage not in SEARCHES]
-    cut = dict.fromkeys(record.stage for record in records if record.truncated_tokens)
-    found = {stage: _of_stage([one for one in records if one.stage == stage]) for stage in cut}
-    return {stage: one for stage, one in found.items() if one.n >= NOTICED * one.runs}
-
-
-def _by_metric(scores: pd.DataFrame, variant: str) -> dict[str, StageTruncation]:
-    ours = scores[scores["variant_id"] == variant]
-    cut = ours[ours["truncated_tokens"] > 0]
-    found = {
-        str(metric): StageTruncation(
-            int(rows["truncated_tokens"].sum()), len(rows), int((ours["metric"] == metric).sum())
-        )
-        for metric, rows in cut.groupby("metric", sort=False)
-    }
-    return {metric: one for metric, one in found.items() if one.n >= NOTICED * one.runs}
-
-
-def _of_stage(records: list[StageRecord]) -> StageTruncation:
-    tokens = [record.truncated_tokens for record in records if record.truncated_tokens]
-    return StageTruncation(sum(tokens), len(tokens), len(records))
+def _truncation_by(names: Sequence[str], tokens: Sequence[float | None]) -> dict[str, StageTruncation]:
+    """Return what was not read by name, in order of first appearance; what is hardly noticed is left out."""
+    lost: dict[str, list[int]] = {}
+    for name, n_tokens in zip(names, tokens, strict=True):
+        if n_tokens and n_tokens > 0:  # no number is not zero
+            lost.setdefault(name, []).append(int(n_tokens))
+    runs = Counter(names)
+    found = {name: StageTruncation(sum(each), len(each), runs[name]) for name, each in lost.items()}
+    return {name: one for name, one in found.items() if one.n >= NOTICED * one.runs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +111,14 @@ class JudgeNote:
 
 def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
     """Return a note for each judge that scored a metric of the run."""
-    judged = [metric for metric in tables.quality_metrics if _is_judged(tables, metric)]
+    infos = {metric: tables.run.metric(metric) for metric in tables.quality_metrics}
+    judged = [metric for metric, info in infos.items() if info is not None and "judge" in info.needs]
     rows = tables.scores[tables.scores["metric"].isin(judged)].fillna({"judge": ""})
-    return tuple(
-        _note(tables, str(judge), tuple(metric for metric in judged if metric in set(part["metric"])))
-        for judge, part in rows[rows["judge"] != ""].groupby("judge", sort=False)
-    )
-
-
-def _note(tables: RunTables, judge: str, metrics: tuple[str, ...]) -> JudgeNote:
-    identity = tables.manifest.get("judge")
-    known = identity if isinstance(identity, dict) and model_name(identity) == judge else judge
-    language = str(tables.manifest.get("judge_language") or "")
-    check = load_check(known, language=language)
-    banner = judge_banner(known, language=language)
-    return JudgeNote(judge, metrics, banner, None if check is None else check.passes)
-
-
-def _is_judged(tables: RunTables, metric: str) -> bool:
-    info = tables.run.metric(metric)
-    return info is not None and "judge" in info.needs
+    identity, language = tables.manifest.get("judge"), str(tables.manifest.get("judge_language") or "")
+    notes = []
+    for judge, part in rows[rows["judge"] != ""].groupby("judge", sort=False):
+        known = identity if isinstance(identity, dict) and model_name(identity) == judge else str(judge)
+        check, banner = load_check(known, language=language), judge_banner(known, language=language)
+        metrics = tuple(metric for metric in judged if metric in set(part["metric"]))
+        notes.append(JudgeNote(str(judge), metrics, banner, None if check is None else check.passes))
+    return tuple(notes)

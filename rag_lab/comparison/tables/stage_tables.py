@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -39,33 +39,27 @@ def stage_table(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
     the `runs`.
     """
     rows = []
-    for variant_id, records in _by_stage(traces).items():
-        for stage, runs in records.items():
-            rows.append([variant_id, stage, *_totals(runs)])
+    for (variant_id, stage), records in _by_stage(traces).items():
+        n = len(records)
+        totals = [
+            median(record.seconds for record in records),
+            sum(record.tokens_in for record in records) / n,
+            sum(record.tokens_out for record in records) / n,
+            sum(record.thinking_tokens for record in records) / n,
+            sum(record.cost_usd for record in records),
+            sum(record.status == "fallback" for record in records),
+            sum(record.status == "failed" for record in records),
+        ]
+        rows.append([variant_id, stage, n, *totals])
     return pd.DataFrame(rows, columns=STAGE_COLUMNS)
-
-
-def _totals(runs: list[StageRecord]) -> list[float]:
-    n = len(runs)
-    return [
-        n,
-        median(record.seconds for record in runs),
-        sum(record.tokens_in for record in runs) / n,
-        sum(record.tokens_out for record in runs) / n,
-        sum(record.thinking_tokens for record in runs) / n,
-        sum(record.cost_usd for record in runs),
-        sum(record.status == "fallback" for record in runs),
-        sum(record.status == "failed" for record in runs),
-    ]
 
 
 def stage_problems(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
     """Return one row a (variant, stage, status, reason) of fallbacks and failures, the commonest first."""
     rows = []
-    for variant_id, records in _by_stage(traces).items():
-        for stage, runs in records.items():
-            counts = Counter((r.status, r.reason) for r in runs if r.status != "ok")
-            rows += [[variant_id, stage, status, reason, n, len(runs)] for (status, reason), n in counts.items()]
+    for (variant_id, stage), records in _by_stage(traces).items():
+        counts = Counter((r.status, r.reason) for r in records if r.status != "ok")
+        rows += [[variant_id, stage, status, reason, n, len(records)] for (status, reason), n in counts.items()]
     table = pd.DataFrame(rows, columns=PROBLEM_COLUMNS)
     return table.sort_values("count", ascending=False, kind="stable", ignore_index=True)
 
@@ -95,40 +89,38 @@ def latencies(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
         search_s: of all that comes before a context
         answer_s: of context and answer, of the questions that are answered; None where none is
     """
-    rows = [
-        [variant_id, len(one), _median_s(as_answered(one)), _median_s(one, False), _median_s(_answered(one), True)]
-        for variant_id, one in traces.items()
-        if one
-    ]
+    rows = []
+    for variant_id, asked in traces.items():
+        whole, search, answer = (
+            [sum(one.seconds for one in trace.stages if (one.stage in _ANSWERING) in kinds) for trace in some]
+            for some, kinds in (
+                (as_answered(asked), (True, False)),
+                (asked, (False,)),
+                ([trace for trace in asked if _is_answered(trace)], (True,)),
+            )
+        )
+        if asked:
+            rows.append([variant_id, len(asked), median(whole), median(search), median(answer) if answer else None])
     return pd.DataFrame(rows, columns=["variant_id", "n", "median_s", "search_s", "answer_s"]).astype(object)
 
 
 def as_answered(traces: Sequence[Trace]) -> Sequence[Trace]:
     """Return the traces that were answered, all where none was: what they took is the price of a question."""
-    return _answered(traces) or traces
+    return [trace for trace in traces if _is_answered(trace)] or traces
 
 
-def _answered(traces: Sequence[Trace]) -> list[Trace]:
-    return [trace for trace in traces if any(record.stage == "generate" for record in trace.stages)]
+def _is_answered(trace: Trace) -> bool:
+    return any(record.stage == "generate" for record in trace.stages)
 
 
-def _median_s(traces: Sequence[Trace], is_answering: bool | None = None) -> float | None:
-    """Return the median of what traces took in all stages, or in those that answer or do not; None without traces."""
-    took = [
-        sum(one.seconds for one in trace.stages if is_answering in (None, one.stage in _ANSWERING)) for trace in traces
-    ]
-    return median(took) if took else None
-
-
-def _by_stage(traces: Mapping[str, list[Trace]]) -> dict[str, dict[str, list[StageRecord]]]:
-    result: dict[str, dict[str, list[StageRecord]]] = {}
-    for variant_id, one in traces.items():
-        records: dict[str, list[StageRecord]] = defaultdict(list)
-        for trace in one:
+def _by_stage(traces: Mapping[str, list[Trace]]) -> dict[tuple[str, str], list[StageRecord]]:
+    """Return the records by (variant_id, stage)."""
+    found: dict[tuple[str, str], list[StageRecord]] = {}
+    for variant_id, some in traces.items():
+        for trace in some:
             for record in trace.stages:
-                records[record.stage].append(record)
-        result[variant_id] = records
-    return result
+                found.setdefault((variant_id, record.stage), []).append(record)
+    return found
 
 
 COMMONEST = 3  # reasons shown before the rest is counted
