@@ -9,17 +9,17 @@ from functools import cached_property
 import pandas as pd
 
 from rag_lab._kit.wording import counted
-from rag_lab.comparison.questions.preferences import Preferred, preferred
-from rag_lab.comparison.questions.question_tables import by_class, by_tag, paired_questions
-from rag_lab.comparison.tables.bounds import Reach, reachable_gain
-from rag_lab.comparison.tables.changes import Changes, what_changed
+from rag_lab.comparison.questions.preferences import preferred
+from rag_lab.comparison.questions.question_tables import paired_questions, summary_by_class, summary_by_tag
+from rag_lab.comparison.tables import not_worse as margins
+from rag_lab.comparison.tables.bounds import reachable_gain
+from rag_lab.comparison.tables.changes import what_changed
 from rag_lab.comparison.tables.effects import EffectsFound, effects_found
-from rag_lab.comparison.tables.evidence import Waterfall, waterfall
-from rag_lab.comparison.tables.hyde_study import RoutingStudy, routing_studies
-from rag_lab.comparison.tables.not_worse import Key, NotWorse, best_found, not_worse_found, questions_for_margin
+from rag_lab.comparison.tables.evidence import waterfall
+from rag_lab.comparison.tables.hyde_study import routing_studies
 from rag_lab.comparison.tables.pareto import CostFronts, pareto_fronts
-from rag_lab.comparison.tables.prices import Price, prices
-from rag_lab.comparison.tables.reliability import JudgeNote, VariantTruncation, judge_notes, truncations
+from rag_lab.comparison.tables.prices import prices as question_prices
+from rag_lab.comparison.tables.reliability import judge_notes, truncations
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, unknown_name
@@ -34,6 +34,28 @@ from rag_lab.statistics.summaries import RANKING_COLUMNS, ranking
 class Comparison(RunTables):
     """The tables of a run, and what follows from them: each made on first use, as it is costly and not always seen."""
 
+    # The columns of `summary`, for every metric, and the class or the tag; a question counts in each of its tags.
+    by_class = cached_property(summary_by_class)
+    by_tag = cached_property(summary_by_tag)
+    # What a question takes under each variant that has traces.
+    prices = cached_property(question_prices)
+    # What each variant changes against the baseline in rankings, answers and cost; labels are not needed.
+    changes = cached_property(what_changed)
+    # Where each labelled piece of evidence was lost under each variant, or that its answer uses it.
+    evidence = cached_property(waterfall)
+    # What each variant reaches of the gain from a closed book to the labelled evidence; empty without bounds.
+    gain = cached_property(reachable_gain)
+    # What models were sent and did not read, of each variant.
+    truncation = cached_property(truncations)
+    # The HyDE studies in the main metric: does routing by class pay, and a rule learned from it.
+    routing = cached_property(routing_studies)
+    # What a person preferred, blind, for each pair of variants that was judged with `rag_lab.prefer`.
+    preferences = cached_property(preferred)
+    # Who judged which metrics, and what its trial says of it.
+    judges = cached_property(judge_notes)
+    # Which variants are not worse than the best by more than the margin of the main metric.
+    not_worse_than_best = cached_property(margins.best_found)
+
     @cached_property
     def ranking(self) -> pd.DataFrame:
         """The order of the variants in the main metric, a failed question counted as its worst value."""
@@ -41,16 +63,6 @@ class Comparison(RunTables):
         if metric is None or self.scores.empty:
             return pd.DataFrame(columns=list(RANKING_COLUMNS))
         return ranking(self.scores, metric, self.scales.get(metric, UNKNOWN))
-
-    @cached_property
-    def by_class(self) -> pd.DataFrame:
-        """The columns of `summary`, for every metric, and `query_class`, as the dataset labels it."""
-        return by_class(self)
-
-    @cached_property
-    def by_tag(self) -> pd.DataFrame:
-        """The columns of `summary`, for every metric, and `tag`; a question counts in each of its tags."""
-        return by_tag(self)
 
     @cached_property
     def effects(self) -> EffectsFound:
@@ -63,12 +75,12 @@ class Comparison(RunTables):
         return effects_found(self, by_margin)
 
     @cached_property
-    def not_worse(self) -> Mapping[Key, NotWorse]:
-        """What may be left out, by the margins of the run; see `advice.not_worse`."""
-        return not_worse_found(self, self.prices)
+    def not_worse(self) -> Mapping[margins.Key, margins.NotWorse]:
+        """What may be left out, by the margins of the run; see `tables.not_worse`."""
+        return margins.not_worse_found(self, self.prices)
 
     @cached_property
-    def questions_for_margin(self) -> Mapping[Key, int | None]:
+    def questions_for_margin(self) -> Mapping[margins.Key, int | None]:
         """How many questions, or clusters, would show what the margin of the main metric does not show yet."""
         pairs, effects = self.differences, self.effects.table
         mains = effects[effects["kind"] == "main"]
@@ -77,52 +89,12 @@ class Comparison(RunTables):
             *zip(mains["metric"], mains["factor"], mains["level"], mains["verdict"], strict=True),
         ]
         findings = {(metric, one, other) for metric, one, other, said in told if said in ("better", "worse")}
-        return questions_for_margin(self, self.not_worse, findings)
-
-    @cached_property
-    def not_worse_than_best(self) -> pd.DataFrame:
-        """Which variants are not worse than the best by more than the margin of the main metric."""
-        return best_found(self)
-
-    @cached_property
-    def routing(self) -> tuple[RoutingStudy, ...]:
-        """The HyDE studies of the run, in the main metric: does routing by class pay, and a rule learned from it."""
-        return routing_studies(self)
-
-    @cached_property
-    def prices(self) -> Mapping[str, Price]:
-        """What a question takes under each variant that has traces."""
-        return prices(self)
+        return margins.questions_for_margin(self, self.not_worse, findings)
 
     @cached_property
     def front(self) -> CostFronts:
         """Which variants no other beats in the main metric and in what a question takes, and how certain that is."""
         return pareto_fronts(self, self.prices)
-
-    @cached_property
-    def changes(self) -> Changes:
-        """What each variant changes against the baseline in rankings, answers and cost; labels are not needed."""
-        return what_changed(self)
-
-    @cached_property
-    def evidence(self) -> Waterfall:
-        """Where each labelled piece of evidence was lost under each variant, or that its answer uses it."""
-        return waterfall(self)
-
-    @cached_property
-    def gain(self) -> tuple[Reach, ...]:
-        """What each variant reaches of the gain from a closed book to the labelled evidence; empty without bounds."""
-        return reachable_gain(self)
-
-    @cached_property
-    def truncation(self) -> Mapping[str, VariantTruncation]:
-        """What models were sent and did not read, of each variant."""
-        return truncations(self)
-
-    @cached_property
-    def preferences(self) -> tuple[Preferred, ...]:
-        """What a person preferred, blind, for each pair of variants that was judged with `rag_lab.prefer`."""
-        return preferred(self)
 
     @cached_property
     def race(self) -> RaceRecord | None:
@@ -133,11 +105,6 @@ class Comparison(RunTables):
     def is_unlabelled(self) -> bool:
         """Whether nothing is known of any answer, so that no variant can be called better by labels."""
         return bool(self.asked) and not any(question.is_labelled for question in self.asked.values())
-
-    @cached_property
-    def judges(self) -> tuple[JudgeNote, ...]:
-        """Who judged which metrics, and what its trial says of it."""
-        return judge_notes(self)
 
     @cached_property
     def shallow(self) -> Mapping[str, Shallow]:

@@ -23,7 +23,7 @@ from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.trace_file import Questions
 from rag_lab.statistics.families import answers
 from rag_lab.statistics.noise_components import noise
-from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, Pair, Pairs, differences_table, pairs_among, score_pairs
+from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, Pairs, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.randomization import Correction, check_correction
 from rag_lab.statistics.scales import scales_of
 from rag_lab.statistics.summaries import summary
@@ -93,40 +93,26 @@ def read_comparison(
 
 def with_answers(tables: Comparison) -> Comparison:
     """Return the comparison with its differences: all that will be shown of it is tested at once."""
-    effects = planned_effects(tables)
-    pairs = _pairs(tables, effects.is_grid)
-    studies = [pair for study in planned_studies(tables) for pair in study.pairs]
-    hypotheses = [
-        *(pair.hypothesis for pair in pairs if not pair.withheld),
-        *(effect.hypothesis for effect in effects.planned),
-        *(pair.hypothesis for pair in studies),
-    ]
-    found = answers(tables.quality_scores, hypotheses, tables.options) if hypotheses else {}
-    return replace(tables, answers=found, differences=differences_table(pairs, found))
-
-
-def _pairs(tables: Comparison, is_grid: bool) -> list[Pair]:
-    """Return the pairs that are shown in every metric: those declared, those with the baseline, or all.
-
-    In a grid, effects are primary, and no pair of variants.
-    """
-    run, scores = tables.run, tables.quality_scores
+    run, scores, effects = tables.run, tables.quality_scores, planned_effects(tables)
     scored = set(scores["variant_id"])
     variants = [plan.variant_id for plan in tables.variants if plan.variant_id in scored]
     if tables.pairs == "all":
         wanted = pairs_among(variants, "all")
-    else:
+    else:  # those declared, and those with the baseline
         wanted = [*run.pairs, *((variant, run.baseline) for variant in variants if variant != run.baseline)]
-    usable = [pair for pair in dict.fromkeys(wanted) if scored.issuperset(pair)]
-    declared = set() if is_grid else set(run.pairs)
-    return [
-        replace(
-            one,
-            is_primary=one.is_primary and (one.variant_id, one.against) in declared,
-            withheld=withheld(tables, one.metric, (one.variant_id, one.against)),
-        )
-        for one in score_pairs(scores, usable, tables.main_metric)
+    declared = set() if effects.is_grid else set(run.pairs)  # in a grid, effects are primary, and no pair of variants
+    pairs = []
+    for one in score_pairs(scores, [p for p in dict.fromkeys(wanted) if scored.issuperset(p)], tables.main_metric):
+        variants_of = (one.variant_id, one.against)
+        is_primary = one.is_primary and variants_of in declared
+        pairs.append(replace(one, is_primary=is_primary, withheld=withheld(tables, one.metric, variants_of)))
+    hypotheses = [
+        *(pair.hypothesis for pair in pairs if not pair.withheld),
+        *(effect.hypothesis for effect in effects.planned),
+        *(pair.hypothesis for study in planned_studies(tables) for pair in study.pairs),
     ]
+    found = answers(scores, hypotheses, tables.options) if hypotheses else {}
+    return replace(tables, answers=found, differences=differences_table(pairs, found))
 
 
 def _questions(run: RunFolder, scores: pd.DataFrame, main: str, asked: Mapping[str, Question]) -> pd.DataFrame:

@@ -26,15 +26,28 @@ def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[s
         told.append("No other variant has scores, so there is nothing to compare the baseline with.")
     if baseline in comparison.failed:
         told.append("Without scores of the baseline no variant can be compared.")
-    missing = [text for plan in comparison.variants if (text := _coverage(comparison, plan.variant_id, metric))]
+    missing = []
+    for plan in comparison.variants:
+        row = comparison.cell(plan.variant_id, metric) or {"failed": 0}
+        if int(row["failed"]):
+            code, scored = comparison.codes[plan.variant_id], int(row["scored"])
+            missing.append(f"{code} {scored} of {scored + int(row['failed'])}")
     if missing:
         told.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
-    return [
-        *told,
-        *([comparison.effects.confounded] if comparison.effects.confounded else []),
-        *_unable(comparison),
-        *_thin(comparison),
-    ]
+    if comparison.effects.confounded:
+        told.append(comparison.effects.confounded)
+    answers = {(one.metric, one.unsigned, one.questions): answer for one, answer in comparison.answers.items()}
+    tested = [one for one in answers.values() if one.p_value is not None]
+    if unable := [one for one in tested if one.p_corrected is None]:
+        was, do = ("was", "does") if len(unable) == 1 else ("were", "do")
+        told.append(
+            f"{len(unable)} of {counted(len(tested), 'comparison')} {was} too small to test (at the level of 0.05 six "
+            f"questions or clusters have to differ) and {do} not count in the correction."
+        )
+    scored_in = {name: comparison.cell(baseline, name) for name in comparison.quality_metrics}
+    if few := [f"{name} ({cell['scored']})" for name, cell in scored_in.items() if cell and cell["scored"] < FEW]:
+        told.append(f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}.")
+    return told
 
 
 def families_sentence(comparison: Comparison) -> str:
@@ -56,51 +69,18 @@ def families_sentence(comparison: Comparison) -> str:
     )
 
 
-def _unable(comparison: Comparison) -> list[str]:
-    """Name once how many comparisons cannot be significant; they count in no correction."""
-    answers = {(one.metric, one.unsigned, one.questions): answer for one, answer in comparison.answers.items()}
-    tested = [one for one in answers.values() if one.p_value is not None]
-    unable = [one for one in tested if one.p_corrected is None]
-    if not unable:
-        return []
-    was, do = ("was", "does") if len(unable) == 1 else ("were", "do")
-    return [
-        f"{len(unable)} of {counted(len(tested), 'comparison')} {was} too small to test (at the level of 0.05 six "
-        f"questions or clusters have to differ) and {do} not count in the correction."
-    ]
-
-
-def _thin(comparison: Comparison) -> list[str]:
-    """Name the metrics that stand on so few questions that hardly a difference could be told."""
-    scored = {metric: comparison.cell(comparison.run.baseline, metric) for metric in comparison.quality_metrics}
-    few = [f"{metric} ({cell['scored']})" for metric, cell in scored.items() if cell and cell["scored"] < FEW]
-    return (
-        [f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}."]
-        if few
-        else []
-    )
-
-
-def _coverage(comparison: Comparison, variant: str, metric: str) -> str:
-    row = comparison.cell(variant, metric)
-    if row is None or not int(row["failed"]):
-        return ""
-    return f"{comparison.codes[variant]} {int(row['scored'])} of {int(row['scored']) + int(row['failed'])}"
-
-
 _NAMED = 6  # pairs that are written out
 
 
 def truncation_sentences(comparison: Comparison) -> list[str]:
     """Return what models did not read, of which variants."""
-    found = comparison.truncation
     told: dict[str, list[str]] = {}
-    for variant, one in found.items():
-        for sentence in _of(one):
+    for variant, one in comparison.truncation.items():
+        for sentence in _truncation_of(one):
             told.setdefault(sentence, []).append(comparison.codes[variant])
     everyone = len(comparison.variants)
     return [
-        f"{'Under every variant' if len(codes) == everyone else f'{listing(codes)}'}: {sentence}"
+        f"{'Under every variant' if len(codes) == everyone else listing(codes)}: {sentence}"
         for sentence, codes in told.items()
     ]
 
@@ -112,12 +92,13 @@ def measures_cutting(comparison: Comparison) -> list[str]:
     """
     run, share = comparison.run, {name: one.share for name, one in comparison.truncation.items()}
     pairs = [(plan.variant_id, run.baseline) for plan in comparison.variants if plan.variant_id != run.baseline]
-    unlike = [pair for pair in dict.fromkeys([*run.pairs, *pairs]) if is_unlike(*(share.get(one) for one in pair))]
-    behind = {
-        max(pair, key=lambda one: share[one] or 0.0): min(pair, key=lambda one: share[one] or 0.0)
-        for pair in unlike
-        if not _is_better_anyway(comparison, pair, share)
-    }
+    behind = {}
+    for pair in dict.fromkeys([*run.pairs, *pairs]):
+        if is_unlike(*(share.get(one) for one in pair)):
+            less_read, more_read = sorted(pair, key=lambda one: -(share[one] or 0.0))
+            row = comparison.pair(*pair, comparison.main_metric or "")
+            if row is None or row["verdict"] != ("better" if less_read == pair[0] else "worse"):
+                behind[less_read] = more_read
     if not behind:
         return []
     involved = dict.fromkeys([*behind, *behind.values()])
@@ -130,14 +111,7 @@ def measures_cutting(comparison: Comparison) -> list[str]:
     ]
 
 
-def _is_better_anyway(comparison: Comparison, pair: tuple[str, str], share: Mapping[str, float | None]) -> bool:
-    """Tell whether the variant of a pair of which less was read is found to be the better one."""
-    row = comparison.pair(*pair, comparison.main_metric or "")
-    wanted = "better" if (share[pair[0]] or 0.0) > (share[pair[1]] or 0.0) else "worse"
-    return row is not None and row["verdict"] == wanted
-
-
-def _of(one: VariantTruncation) -> list[str]:
+def _truncation_of(one: VariantTruncation) -> list[str]:
     told = []
     if one.corpus is not None and one.corpus.chunks.share_truncated >= NOTICED:
         chunks, corpus = one.corpus.chunks, one.corpus
@@ -177,7 +151,16 @@ def sparse_metrics(comparison: Comparison) -> dict[str, str]:
             cells[row["metric"]] = row
     most = cells.get(comparison.main_metric or "", {"scored": 0})["scored"]
     found = {metric: cells[metric] for metric in comparison.quality_metrics if metric in cells}
-    return {metric: _why(comparison, cell) for metric, cell in found.items() if cell["scored"] < SHARE * most}
+    gaps, run, whys = comparison.gaps, comparison.run, {}
+    for metric, cell in found.items():
+        if cell["scored"] < SHARE * most:
+            ours = gaps[(gaps["variant_id"] == cell["variant_id"]) & (gaps["metric"] == metric)]
+            reasons = [f"{reason} ({count})" for reason, count in zip(ours["reason"], ours["count"], strict=True)]
+            if 0 < len(run.answered) < len(run.questions):
+                reasons.append(f"{len(run.answered)} are answered, as `limits.answers` says")
+            why = f": {'; '.join(reasons)}" if reasons else ""
+            whys[metric] = f"{cell['scored']} of {cell['asked']} questions{why}"
+    return whys
 
 
 def sparse_metric_sentences(apart: Mapping[str, str]) -> list[str]:
@@ -186,12 +169,3 @@ def sparse_metric_sentences(apart: Mapping[str, str]) -> list[str]:
     for metric, why in apart.items():
         by_reason.setdefault(why, []).append(metric)
     return [f"{', '.join(metrics)}: {why}." for why, metrics in by_reason.items()]
-
-
-def _why(comparison: Comparison, cell: Mapping[Any, Any]) -> str:
-    gaps, run = comparison.gaps, comparison.run
-    ours = gaps[(gaps["variant_id"] == cell["variant_id"]) & (gaps["metric"] == cell["metric"])]
-    reasons = [f"{reason} ({count})" for reason, count in zip(ours["reason"], ours["count"], strict=True)]
-    if 0 < len(run.answered) < len(run.questions):
-        reasons.append(f"{len(run.answered)} are answered, as `limits.answers` says")
-    return f"{cell['scored']} of {cell['asked']} questions{': ' if reasons else ''}{'; '.join(reasons)}"

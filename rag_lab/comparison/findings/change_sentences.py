@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rag_lab._kit.wording import counted, listing, number, plain, seconds
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import FEW
@@ -48,13 +46,21 @@ def changes_sentences(comparison: Comparison) -> list[str]:
     if not others:
         notices = [str(notice) for notice in comparison.manifest.get("notices", [])]
         return [*notices, "No other variant was run to its end, so there is nothing to compare the baseline with."]
+    baseline = next(one for one in changes.variants if one.variant_id == comparison.run.baseline)
     moved = sorted((one for one in others if not one.is_nothing), key=_size, reverse=True)
-    told = [_change_sentence(comparison, one) for one in moved[:WRITTEN_OUT]]
+    told = [
+        f"{comparison.called(one.variant_id)} changes {_changed(changes, one)}.{_price(one, baseline)}"
+        for one in moved[:WRITTEN_OUT]
+    ]
     if len(moved) > WRITTEN_OUT:
         rest = [comparison.called(one.variant_id) for one in moved[WRITTEN_OUT:]]
         told.append(f"Less is changed by {listing(rest)}.")
-    still = [one for one in others if one.is_nothing]
-    return told + ([_still(comparison, still)] if still else [])
+    if still := [one for one in others if one.is_nothing]:
+        names = listing([comparison.called(one.variant_id) for one in still])
+        what = "ranking or answer" if any(one.answers for one in still) else "ranking"
+        verb, price = ("changes", _price(still[0], baseline)) if len(still) == 1 else ("change", "")
+        told.append(f"{names} {verb} no {what} of any question.{price}")
+    return told
 
 
 def next_steps(comparison: Comparison) -> list[str]:
@@ -79,31 +85,21 @@ def labels_wanted(comparison: Comparison) -> list[str]:
     ]
 
 
-def _change_sentence(comparison: Comparison, one: VariantChange) -> str:
-    parts = [part for part in (_ranking(comparison.changes, one), _answers(one)) if part]
-    return f"{comparison.called(one.variant_id)} changes {' and '.join(parts)}.{_price(comparison, one)}"
+def _changed(changes: Changes, one: VariantChange) -> str:
+    parts = []
+    if one.rankings:
+        what, seen = "the order of pages" if one.by_page else "the ranking", ""
+        if one.rankings_changed:
+            top = f", {(one.shared or 0) * changes.k:.1f} of the first {changes.k} shared"
+            seen = f" (overlap RBO {plain(one.overlap)}{top if one.shared is not None else ''})"
+        parts.append(f"{what} of {one.rankings_changed} of {counted(one.rankings, 'question')}{seen}")
+    if one.answers:
+        words = f" ({one.words:.0%} of their words)" if one.words is not None else ""
+        parts.append(f"{one.answers_changed} of {counted(one.answers, 'answer')}{words}")
+    return " and ".join(parts)
 
 
-def _ranking(changes: Changes, one: VariantChange) -> str:
-    if not one.rankings:
-        return ""
-    what = "the order of pages" if one.by_page else "the ranking"
-    head = f"{what} of {one.rankings_changed} of {counted(one.rankings, 'question')}"
-    if not one.rankings_changed:
-        return head
-    shared = f", {(one.shared or 0) * changes.k:.1f} of the first {changes.k} shared" if one.shared is not None else ""
-    return f"{head} (overlap RBO {plain(one.overlap)}{shared})"
-
-
-def _answers(one: VariantChange) -> str:
-    if not one.answers:
-        return ""
-    head = f"{one.answers_changed} of {counted(one.answers, 'answer')}"
-    return f"{head} ({one.words:.0%} of their words)" if one.words is not None else head
-
-
-def _price(comparison: Comparison, one: VariantChange) -> str:
-    before = next(other for other in comparison.changes.variants if other.variant_id == comparison.run.baseline)
+def _price(one: VariantChange, before: VariantChange) -> str:
     parts = []
     mine, base = seconds(one.seconds), seconds(before.seconds)
     if mine != base:
@@ -112,14 +108,6 @@ def _price(comparison: Comparison, one: VariantChange) -> str:
     if abs(dollars[0] - dollars[1]) >= DOLLARS:
         parts.append(f"costs {dollars[0]:.4f} dollars, with the baseline {dollars[1]:.4f}")
     return f" A question {' and '.join(parts)}." if parts else ""
-
-
-def _still(comparison: Comparison, still: Sequence[VariantChange]) -> str:
-    names = listing([comparison.called(one.variant_id) for one in still])
-    what = "ranking or answer" if any(one.answers for one in still) else "ranking"
-    verb = "changes" if len(still) == 1 else "change"
-    extra = "".join(_price(comparison, one) for one in still) if len(still) == 1 else ""
-    return f"{names} {verb} no {what} of any question.{extra}"
 
 
 def _size(one: VariantChange) -> float:

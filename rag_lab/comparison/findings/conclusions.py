@@ -30,48 +30,53 @@ NOT_MEASURED = (
 
 def topics(comparison: Comparison) -> dict[str, list[str]]:
     """Return the conclusions by topic, the most important first; topics of which nothing can be said are left out."""
-    metric = comparison.main_metric
-    if comparison.is_unlabelled:
-        return _without_labels(comparison)
-    if metric is None or comparison.scores.empty:
-        return {"Variants": verdict(comparison)}
-    effects = [one for one in main_effects(comparison, metric) if one.word in ("not worse", "not better")]
-    found = {
-        "Modules": [*map(margin_sentence, effects), *comparison.effects.reliable_sentences(metric)],
-        "Variants": verdict(comparison),
-        "Preferred": [one.sentence for one in comparison.preferences],
-        "Reach": gain_sentences(comparison),
-        "Cost": front_sentences_by_cost(comparison),
-        "Not read": truncation_sentences(comparison),
-        "Labels": whole_files_sentences(list(comparison.asked.values())),
-        "Cut-offs": [*shallow_sentences(comparison.shallow.values()), *comparison.unequal_text],
-        "Clusters": _clusters(comparison),
-        "Margin": [told] if (told := post_hoc_sentence(comparison.run)) else [],
-        "Run once": same_pipeline_sentences(comparison.run.same),
-        "Models": _models(comparison),
-        "Routing": [study_conclusion(study) for study in comparison.routing],
-        "Answers": _toys(comparison),
-        "Judge": [note.sentence for note in comparison.judges],
-        "Noise": noise_sentences(comparison)[:1],
-    }
-    return {topic: sentences for topic, sentences in found.items() if sentences}
-
-
-def _without_labels(comparison: Comparison) -> dict[str, list[str]]:
-    """Return what can be said without labels; metrics that need none, as a judge's, are told beside it."""
-    is_scored = is_measured(comparison)
-    found = {
-        "Labels": [no_labels(comparison)],
-        "Preferred": [one.sentence for one in comparison.preferences],
-        "What changed": changes_sentences(comparison),
-        "Measured": verdict(comparison) if is_scored else [],
-        "Not read": truncation_sentences(comparison),
-        "Models": _models(comparison),
-        "Answers": _toys(comparison),
-        "Judge": [note.sentence for note in comparison.judges] if is_scored else [],
-        "Next": next_steps(comparison),
-    }
-    return {topic: sentences for topic, sentences in found.items() if sentences}
+    metric, tables = comparison.main_metric, comparison
+    if not tables.is_unlabelled and (metric is None or tables.scores.empty):
+        return {"Variants": verdict(tables)}
+    states = tables.manifest.get("variants", {})
+    played = {one.variant_id: states.get(one.variant_id, {}).get(FAILOVER_KEY, {}) for one in tables.variants}
+    records = (record for traces in tables.traces.values() for trace in traces for record in trace.stages)
+    wrote = {record.model for record in records if record.stage == "generate"}
+    preferred = [one.sentence for one in tables.preferences]
+    truncated = truncation_sentences(tables)
+    models = failover_sentences({tables.called(variant): roles for variant, roles in played.items()})
+    answers = sorted({small_model_note(model, "answers of this run") for model in wrote} - {""})
+    judges = [note.sentence for note in tables.judges]
+    if tables.is_unlabelled or metric is None:  # metrics that need no labels, as a judge's, are measured all the same
+        is_scored = is_measured(tables)
+        found = {
+            "Labels": [no_labels(tables)],
+            "Preferred": preferred,
+            "What changed": changes_sentences(tables),
+            "Measured": verdict(tables) if is_scored else [],
+            "Not read": truncated,
+            "Models": models,
+            "Answers": answers,
+            "Judge": judges if is_scored else [],
+            "Next": next_steps(tables),
+        }
+    else:
+        effects = [one for one in main_effects(tables, metric) if one.word in ("not worse", "not better")]
+        found = {
+            "Modules": [*map(margin_sentence, effects), *tables.effects.reliable_sentences(metric)],
+            "Variants": verdict(tables),
+            "Preferred": preferred,
+            "Reach": gain_sentences(tables),
+            "Cost": front_sentences_by_cost(tables),
+            "Not read": truncated,
+            "Labels": whole_files_sentences(list(tables.asked.values())),
+            "Cut-offs": [*shallow_sentences(tables.shallow.values()), *tables.unequal_text],
+            "Clusters": [_clusters_sentence(tables)],
+            "Margin": [post_hoc_sentence(tables.run)],
+            "Run once": same_pipeline_sentences(tables.run.same),
+            "Models": models,
+            "Routing": [study_conclusion(study) for study in tables.routing],
+            "Answers": answers,
+            "Judge": judges,
+            "Noise": noise_sentences(tables)[:1],
+        }
+    told = {topic: [sentence for sentence in sentences if sentence] for topic, sentences in found.items()}
+    return {topic: sentences for topic, sentences in told.items() if sentences}
 
 
 def conclusions(comparison: Comparison) -> list[str]:
@@ -79,29 +84,11 @@ def conclusions(comparison: Comparison) -> list[str]:
     return [sentence for sentences in topics(comparison).values() for sentence in sentences]
 
 
-def _clusters(comparison: Comparison) -> list[str]:
-    if comparison.clusters is None:
-        proposal = cluster_proposal(list(comparison.asked.values()), comparison.run.clusters)
-        return [proposal] if proposal else []
-    return [clusters_sentence(list(comparison.questions["question_id"]), comparison.clusters, comparison.run.clusters)]
-
-
-def _models(tables: RunTables) -> list[str]:
-    """Return who played the roles for which several models are named; nothing where none is."""
-    states = tables.manifest.get("variants", {})
-    return failover_sentences(
-        {
-            tables.called(plan.variant_id): states.get(plan.variant_id, {}).get(FAILOVER_KEY, {})
-            for plan in tables.variants
-        }
-    )
-
-
-def _toys(tables: RunTables) -> list[str]:
-    """Return what is to be known of answers that a packaged model wrote; nothing where none did."""
-    records = (record for traces in tables.traces.values() for trace in traces for record in trace.stages)
-    wrote = {record.model for record in records if record.stage == "generate"}
-    return sorted({small_model_note(model, "answers of this run") for model in wrote} - {""})
+def _clusters_sentence(tables: RunTables) -> str:
+    """Say what is resampled together, or what could be; "" where nothing could."""
+    if tables.clusters is None:
+        return cluster_proposal(list(tables.asked.values()), tables.run.clusters)
+    return clusters_sentence(list(tables.questions["question_id"]), tables.clusters, tables.run.clusters)
 
 
 def noise_sentences(tables: RunTables) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rag_lab._kit.wording import counted, listing, number, plain, with_interval
@@ -47,52 +47,38 @@ def state_names(found: Waterfall) -> Mapping[State, StateName]:
 
 def evidence_sentences(comparison: Comparison) -> list[str]:
     """Return what is to be known beside the tables: how much is counted, and what the run did not record."""
-    if comparison.evidence.is_empty:
+    found, codes = comparison.evidence, comparison.codes
+    if found.items.empty:
         return [NOTHING]
-    return [_counted(comparison), *_unrecorded(comparison), *_cut(comparison)]
+    first = found.items[found.items["variant_id"] == found.items["variant_id"].iloc[0]]
+    repeats = f", each in {comparison.run.repeats} repeats" if comparison.run.repeats > 1 else ""
+    questions = counted(first["question_id"].nunique(), "question")
+    told = [f"{counted(len(first), 'labelled piece')} of evidence of {questions}{repeats}; each ends in one place."]
+    if found.unrecorded:
+        every = set(found.unrecorded) == set(found.by_variant["variant_id"])
+        where = "by this run" if every else f"for {listing([codes[name] for name in found.unrecorded])}"
+        told.append(
+            f"What the index holds was not recorded {where}, so what was not found may be missing from it; a new run "
+            "records it."
+        )
+    if found.cut:  # which budget was short: the tokens, or the number of passages
+        pieces = listing([f"{codes[name]} {cut:,} of {all_of:,}" for name, (cut, all_of) in found.cut.items()])
+        told.append(
+            f"Of what was lost in the budget, {pieces} stood among the first `rerank.final_k` passages and did not fit "
+            "what the context may hold (`answer.context_tokens`); the rest stood below them."
+        )
+    return told
 
 
 def baseline_sentence(comparison: Comparison) -> list[str]:
     """Return one sentence on the baseline, or the first variant that was run; none where nothing is labelled."""
     found = comparison.evidence
-    if found.is_empty:
+    if found.items.empty:
         return []
     row = found.by_variant.to_dict("records")[0]
     parts = [f"{name.name} {row[state]:,}" for state, name in state_names(found).items() if row[state]]
     pieces = counted(row["items"], "labelled piece")
     return [f"Of {pieces} of evidence under {comparison.name(row['variant_id'])}: {listing(parts)}."]
-
-
-def _counted(comparison: Comparison) -> str:
-    items = comparison.evidence.items
-    first = items[items["variant_id"] == items["variant_id"].iloc[0]]
-    repeats = f", each in {comparison.run.repeats} repeats" if comparison.run.repeats > 1 else ""
-    questions = counted(first["question_id"].nunique(), "question")
-    return f"{counted(len(first), 'labelled piece')} of evidence of {questions}{repeats}; each ends in one place."
-
-
-def _cut(comparison: Comparison) -> list[str]:
-    """Say which budget was short: the tokens, or the number of passages."""
-    found = comparison.evidence.cut
-    if not found:
-        return []
-    told = listing([f"{comparison.codes[name]} {cut:,} of {lost:,}" for name, (cut, lost) in found.items()])
-    return [
-        f"Of what was lost in the budget, {told} stood among the first `rerank.final_k` passages and did not fit "
-        "what the context may hold (`answer.context_tokens`); the rest stood below them."
-    ]
-
-
-def _unrecorded(comparison: Comparison) -> list[str]:
-    found = comparison.evidence
-    if not found.unrecorded:
-        return []
-    every = set(found.unrecorded) == set(found.by_variant["variant_id"])
-    where = "by this run" if every else f"for {listing([comparison.codes[name] for name in found.unrecorded])}"
-    return [
-        f"What the index holds was not recorded {where}, so what was not found may be missing from it; a new run "
-        "records it."
-    ]
 
 
 def share_of_gain(value: float) -> str:
@@ -105,28 +91,22 @@ def gain_sentences(comparison: Comparison) -> list[str]:
     arms = bound_arms(comparison)
     if not arms:
         return []
-    named = [f"{comparison.called(one)} reads {BOUNDS[kind]}{_guessed(comparison, one)}" for one, kind in arms.items()]
-    bounds = f"Bounds, which are not recommended: {'; '.join(named)}."
+    named = []
+    for one, kind in arms.items():
+        traces = comparison.traces.get(one, [])
+        n = sum(any(NEAREST in record.reason for record in trace.stages) for trace in traces)
+        guessed = f" (of {n:,} of {len(traces):,} questions, whose labels name files or pages, the nearest passages)"
+        named.append(f"{comparison.called(one)} reads {BOUNDS[kind]}{guessed if n else ''}")
     first = [one for one in comparison.gain if one.metric == comparison.gain[0].metric]
-    told = [_gain_sentence(comparison, one, one.means) for one in first if one.means is not None]
-    return [bounds, *told, *_without_bounds(comparison, [one for one in first if one.means is None])]
-
-
-def _guessed(comparison: Comparison, variant: str) -> str:
-    """Say of how many questions a bound had to take the passages nearest to the answer for the evidence."""
-    traces = comparison.traces.get(variant, [])
-    n = sum(any(NEAREST in record.reason for record in trace.stages) for trace in traces)
-    return (
-        f" (of {n:,} of {len(traces):,} questions, whose labels name files or pages, the nearest passages)" if n else ""
-    )
-
-
-def _without_bounds(comparison: Comparison, missing: Sequence[Reach]) -> list[str]:
-    """Name the variants of which no share can be told, once for each reason."""
     by_reason: dict[str, list[str]] = {}
-    for one in missing:
-        by_reason.setdefault(one.found.reason, []).append(comparison.called(one.variant_id))
-    return [f"No share of the gain is told of {listing(names)}: {reason}." for reason, names in by_reason.items()]
+    for reach in first:
+        if reach.means is None:
+            by_reason.setdefault(reach.found.reason, []).append(comparison.called(reach.variant_id))
+    return [
+        f"Bounds, which are not recommended: {'; '.join(named)}.",
+        *(_gain_sentence(comparison, one, one.means) for one in first if one.means is not None),
+        *(f"No share of the gain is told of {listing(names)}: {reason}." for reason, names in by_reason.items()),
+    ]
 
 
 def _gain_sentence(comparison: Comparison, one: Reach, bounds: tuple[float, float, float]) -> str:
@@ -155,31 +135,24 @@ _CUT = ("give the context more tokens", ("answer.context_tokens",))
 
 def answers_sentence(comparison: Comparison, variant: str) -> str:
     """Say what becomes of the answers of a variant against the baseline; "" where none were asked for."""
-    told = [part for part in (_scored(comparison, variant), _used(comparison, variant)) if part]
-    return f"{'; '.join(told)}." if told and comparison.run.answered else ""
-
-
-def _scored(comparison: Comparison, variant: str) -> str:
-    """Return what the first metric that reads answers says, where it is not the one that decides; else ""."""
-    apart = sparse_metrics(comparison)
-    metrics = [one for one in answer_metrics(comparison) if one not in apart]
-    if not metrics or metrics[0] == comparison.main_metric:
+    if not comparison.run.answered:
         return ""
-    row, cell = comparison.difference(variant, metrics[0]), comparison.cell(variant, metrics[0])
-    if row is None or number(row["difference"]) is None:
-        return f"{comparison.directed(metrics[0])} {plain(cell['mean'])}" if cell else ""
-    word = row["verdict"] if row["verdict"] in ("better", "worse") else "the data cannot tell"
-    seen = with_interval(row["difference"], row["low"], row["high"])
-    return f"{comparison.directed(metrics[0])} {seen} against the baseline: {word}"
-
-
-def _used(comparison: Comparison, variant: str) -> str:
+    sparse, told, baseline = sparse_metrics(comparison), [], comparison.run.baseline
+    metric = next((one for one in answer_metrics(comparison) if one not in sparse), comparison.main_metric)
+    if metric is not None and metric != comparison.main_metric:
+        row, cell = comparison.difference(variant, metric), comparison.cell(variant, metric)
+        if row is not None and number(row["difference"]) is not None:
+            word = row["verdict"] if row["verdict"] in ("better", "worse") else "the data cannot tell"
+            seen = with_interval(row["difference"], row["low"], row["high"])
+            told.append(f"{comparison.directed(metric)} {seen} against the baseline: {word}")
+        elif cell:
+            told.append(f"{comparison.directed(metric)} {plain(cell['mean'])}")
     pieces = _pieces(comparison)
-    if variant not in pieces:
-        return ""
-    ours, base = pieces[variant], pieces.get(comparison.run.baseline)
-    other = "" if base is None or variant == comparison.run.baseline else f", under the baseline {base['used']}"
-    return f"they use {ours['used']} of {counted(ours['items'], 'labelled piece')} of evidence{other}"
+    if variant in pieces:
+        other = f", under the baseline {pieces[baseline]['used']}" if variant != baseline and baseline in pieces else ""
+        used, of_all = pieces[variant]["used"], counted(pieces[variant]["items"], "labelled piece")
+        told.append(f"they use {used} of {of_all} of evidence{other}")
+    return f"{'; '.join(told)}." if told else ""
 
 
 def largest_loss(comparison: Comparison, variant: str) -> str:

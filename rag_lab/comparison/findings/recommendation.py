@@ -87,60 +87,51 @@ def recommendation(comparison: Comparison) -> Recommendation:
     ]
     if not_worse:  # than the reference, though not shown so against every other variant
         one = choices.rows[choices.cheapest_first(not_worse)[0]]
-        return _advice(choices, f"Use {margin_sentence(one)}", one.variant_id, choices.margin_not_met())
+        told = choices.margin_not_met()
+        return _advice(comparison, f"Use {margin_sentence(one)}", told, choices=choices, variant=one.variant_id)
     return _looks_better(choices) if choices.promising else _keep_reference(choices)
 
 
 def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = (), hint: str = "") -> Recommendation:
-    return _recommendation(comparison, f"Undecided: {reason}", None, comparison.run.baseline, told, hint)
+    return _advice(comparison, f"Undecided: {reason}", told, hint=hint)
 
 
 def _advice(
-    choices: Choices,
+    comparison: Comparison,
     headline: str,
-    variant: str | None,
     told: Sequence[str],
+    *,
+    choices: Choices | None = None,
+    variant: str | None = None,
     about: str | None = None,
     hint: str = "",
 ) -> Recommendation:
-    """Return a recommendation with what failed under `variant`; answers and evidence are those of `about`."""
-    comparison, reference = choices.comparison, choices.reference or ""
-    shown = about or variant or reference
-    costs = index_sentences(comparison, shown, reference, choices.reference_name)
-    cell = comparison.cell(variant or "", choices.metric) or {}
-    if number(cell.get("failed")):
-        asked = counted(int(cell["asked"]), "question")
-        costs.append(f"{int(cell['failed'])} of its {asked} failed and are not compared.")
-    return _recommendation(comparison, headline, variant, shown, told, hint, costs)
-
-
-def _recommendation(
-    comparison: Comparison,
-    headline: str,
-    variant: str | None,
-    about: str,
-    told: Sequence[str],
-    hint: str,
-    costs: Sequence[str] = (),
-) -> Recommendation:
+    """Return a recommendation with what the index takes and what failed; answers and evidence are those of `about`."""
     metric, config = comparison.main_metric or "", comparison.run.config(variant) if variant is not None else None
-    rows = [comparison.difference(plan.variant_id, metric) for plan in comparison.variants[1:]]
-    partly = not_comparable_sentence([str(row["verdict"]) if row else "" for row in rows])
-    caveats, table = [], comparison.effects.table
+    shown, extra = about or variant or (choices and choices.reference) or comparison.run.baseline, []
+    if choices is not None:
+        extra += index_sentences(comparison, shown, choices.reference or "", choices.reference_name)
+        cell = comparison.cell(variant or "", metric) or {}
+        if number(cell.get("failed")):
+            asked = counted(int(cell["asked"]), "question")
+            extra.append(f"{int(cell['failed'])} of its {asked} failed and are not compared.")
+    table = comparison.effects.table
     is_found = (table["kind"] == "interaction") & table["verdict"].isin(["better", "worse"])
     pairs = table[is_found & (table["metric"] == metric)]
     if names := list(dict.fromkeys(f"{row.factor} and {row.other}" for row in pairs.itertuples())):
         hidden = "; ".join(names)
-        caveats.append(f"What each does depends on the other, which averages hide: {hidden} (reliable interaction).")
+        extra.append(f"What each does depends on the other, which averages hide: {hidden} (reliable interaction).")
     if comparison.failed:
         codes = listing([comparison.codes[failed] for failed in comparison.failed])
-        caveats.append(f"Without scores, and so not compared: {codes}.")
-    reasons = (*measures_cutting(comparison), *told, hint, *costs, *caveats, post_hoc_sentence(comparison.run))
+        extra.append(f"Without scores, and so not compared: {codes}.")
+    rows = [comparison.difference(plan.variant_id, metric) for plan in comparison.variants[1:]]
+    partly = not_comparable_sentence([str(row["verdict"]) if row else "" for row in rows])
+    reasons = (*measures_cutting(comparison), *told, hint, *extra, post_hoc_sentence(comparison.run))
     return Recommendation(
         variant,
         f"{partly} {headline}".strip(),
-        answers_sentence(comparison, about),
-        largest_loss(comparison, about),
+        answers_sentence(comparison, shown),
+        largest_loss(comparison, shown),
         tuple(labels_wanted(comparison)),
         hint,
         tuple(reason for reason in reasons if reason),
@@ -178,11 +169,12 @@ def _nothing_compared(choices: Choices) -> str:
 
 def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str], hint: str = "") -> Recommendation:
     """Recommend what is better, unless it takes many times the price: whether that pays only a margin can say."""
-    name, times = choices.comparison.called(variant), choices.times(variant)
+    comparison, name, times = choices.comparison, choices.comparison.called(variant), choices.times(variant)
     if not choices.is_dear(variant):
-        return _advice(choices, f"Use {name}: {does}.", variant, told, hint=hint)
+        return _advice(comparison, f"Use {name}: {does}.", told, choices=choices, variant=variant, hint=hint)
     many = f"{times:.0f}" if times < MOST_TIMES else "many"
-    return _advice(choices, f"{name} is better, at {many} times the price: {does}.", None, told, variant, hint)
+    headline = f"{name} is better, at {many} times the price: {does}."
+    return _advice(comparison, headline, told, choices=choices, about=variant, hint=hint)
 
 
 def _better_as_well(choices: Choices, best: str, others: Sequence[str]) -> str:
@@ -227,7 +219,8 @@ def _looks_better(choices: Choices) -> Recommendation:
         *choices.savings(),
         *choices.margin_not_met(),
     ]
-    return _advice(choices, headline, None, told, one.variant_id, choices.margin_hint())
+    hint = choices.margin_hint()
+    return _advice(choices.comparison, headline, told, choices=choices, about=one.variant_id, hint=hint)
 
 
 def _keep_reference(choices: Choices) -> Recommendation:
@@ -258,7 +251,7 @@ def _keep_reference(choices: Choices) -> Recommendation:
     without_time = replace(comparison.prices.get(reference, Price()), seconds=None).text
     takes = [one for one in (latency_text(comparison, reference), without_time) if one and one != DASH]
     told = [f"It takes {listing(takes) if takes else DASH} a question.", *told]
-    return _advice(choices, headline, reference, told, hint=choices.margin_hint())
+    return _advice(comparison, headline, told, choices=choices, variant=reference, hint=choices.margin_hint())
 
 
 def _left_out(choices: Choices) -> str:
@@ -313,4 +306,4 @@ def _near_best(choices: Choices) -> Recommendation | None:
         if other != chosen:
             told.append(f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}.")
     name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
-    return _advice(choices, f"Use {name}: {why}.", chosen, told)
+    return _advice(comparison, f"Use {name}: {why}.", told, choices=choices, variant=chosen)

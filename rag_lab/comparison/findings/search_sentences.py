@@ -10,11 +10,12 @@ from rag_lab.runs.race_record import Cost, RaceRecord, Standing
 
 def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:
     """Return what a reader must know of a race or a search beside its tables; `proof` is what the proof took."""
-    if race.design != "racing":
-        rows = [one for _, _, one in dropped(race)]
-        return [*search_sentences(race, proof), *filter(None, (_closest(race), _tied(rows), _failed(rows)))]
-    chosen = [race.stopped] if race.stopped else [_how(race)]
-    return [sentence for sentence in (*chosen, _asked(race), _paid(race, proof), *_dropped_sentences(race)) if sentence]
+    rows = [one for _, _, one in dropped(race)]
+    told = [race.stopped] if race.stopped else [_how(race)]
+    told += _race_details(race, proof, rows) if race.design == "racing" else _search_details(race, proof, rows)
+    if unscored := [one.variant_id for one in rows if one.rank is None]:
+        told.append(f"Dropped without any score: {some_of(unscored)}.")
+    return told
 
 
 def dropped(race: RaceRecord) -> list[tuple[int, int, Standing]]:
@@ -25,6 +26,24 @@ def dropped(race: RaceRecord) -> list[tuple[int, int, Standing]]:
 
 
 def _how(race: RaceRecord) -> str:
+    """Say how the variants were chosen from."""
+    if race.design == "optuna":
+        n, folder = (len(race.rounds[0].standings), race.rounds[0].folder) if race.rounds else (0, "rounds/1")
+        return (
+            f"{counted(n, 'variant')} were tried, each chosen by the results of those before it to improve "
+            f"{listing(list(race.objectives))}; which of them no other beats in all objectives, the report of the "
+            f"trials shows ({folder}/report.html)."
+        )
+    if race.design != "racing":
+        best = ["baseline", *(one.standings[0].variant_id for one in race.rounds)]
+        moves = zip(race.rounds, best, best[1:], strict=False)
+        changed = [one.title for one, before, after in moves if after != before]
+        found = f"better was found in {listing(changed)}" if changed else "no stage found anything better"
+        titles = listing([one.title for one in race.rounds]) if race.rounds else "none yet"
+        return (
+            f"One stage was varied after the other ({titles}), each beside what those before it had chosen; the best "
+            f"mean in {race.metric} was carried on: {found}."
+        )
     sizes = [f"{n:,}" for n in race.sizes[: len(race.rounds) if race.winner else None]]
     rounds = f"{counted(len(sizes), 'round')} of {listing(sizes)} questions"
     if not race.winner:
@@ -37,128 +56,67 @@ def _how(race: RaceRecord) -> str:
     )
 
 
-def _asked(race: RaceRecord) -> str:
-    if not race.rounds:
-        return ""
-    saved = 1 - race.n_asked / race.n_full
-    return (
-        f"A variant was asked a question {race.n_asked:,} times; all variants on all questions of rounds and proof "
-        f"would be {race.n_full:,} times, so that {saved:.0%} were saved."
-    )
+def _race_details(race: RaceRecord, proof: Cost, rows: Sequence[Standing]) -> list[str]:
+    """Say what a race saved and cost, how surely what it dropped is worse, and what was neither dropped nor proven."""
+    told, took, full = [], race.cost + proof, race.full
+    if race.rounds:
+        told.append(
+            f"A variant was asked a question {race.n_asked:,} times; all variants on all questions of rounds and proof "
+            f"would be {race.n_full:,} times, so that {1 - race.n_asked / race.n_full:.0%} were saved."
+        )
+    if full.calls or took.calls:
+        wanted = f" and {full.cost_usd:,.2f} USD" if full.cost_usd else ""
+        told.append(
+            f"Rounds and proof took {_calls_text(took)}; before the first call, a full sweep was estimated at "
+            f"{full.calls:,} calls with {full.tokens:,} tokens{wanted} at most."
+        )
+    if worse := [one for one in rows if one.behind]:
+        chance = ""
+        if race.error is not None:
+            chance = f" The best of all is among them with a chance of {race.error:.0%} at most."
+        told.append(
+            f"Given up: {counted(len(worse), 'dropped variant')} {'has' if len(worse) == 1 else 'have'} no proof. Each "
+            f"is worse than another in {race.metric} on the questions of the rounds, and may be better in another "
+            f"metric.{chance}"
+        )
+    elif race.winner:
+        told.append("No variant was shown to be worse than another.")
+    last = [one.variant_id for one in race.rounds[-1].standings if one.stays] if race.winner else []
+    if names := [name for name in last if name not in (race.winner, race.baseline)]:
+        told.append(f"Neither dropped nor proven, as another has the best mean: {some_of(names)}.")
+    return told
 
 
-def _paid(race: RaceRecord, proof: Cost) -> str:
-    """Return the calls of chat models that were made and saved; '' where none was to be made."""
-    took, full = race.cost + proof, race.full
-    if not full.calls and not took.calls:
-        return ""
-    dollars = "" if not took.cost_usd else f" and {took.cost_usd:,.2f} USD"
-    wanted = "" if not full.cost_usd else f" and {full.cost_usd:,.2f} USD"
-    return (
-        f"Rounds and proof took {took.calls:,} calls of chat models with {took.tokens:,} tokens{dollars}; before the "
-        f"first call, a full sweep was estimated at {full.calls:,} calls with {full.tokens:,} tokens{wanted} at most."
-    )
+def _search_details(race: RaceRecord, proof: Cost, rows: Sequence[Standing]) -> list[str]:
+    """Say that means on questions that chose are no evidence, what is, the cost, and what was decided narrowly."""
+    told, took = [], race.cost + proof
+    if race.winner:
+        stages = ", and settings of different stages that help only together may have been missed"
+        told = [
+            f"Exploratory: the best means on the {race.sizes[0]:,} questions that chose are too good, as they are the "
+            "best of many on just these questions; they prove nothing, and their intervals and p-values hold for no "
+            "choice by them.",
+            f"The winner, {race.winner}, is proven against the baseline on {race.n_proof:,} other questions, which "
+            "chose nothing: one comparison, whose p-value needs no correction for what was tried. What was not carried "
+            f"on has no proof{stages if race.design == 'staged' else ''}.",
+        ]
+    if took.calls:
+        told.append(f"Search and proof took {_calls_text(took)}.")
+    decided = [(number, done.closest) for number, done in enumerate(race.rounds, start=1)]
+    # Of a decision between equals the next sentence tells.
+    if near := [(number, one) for number, one in decided if one is not None and one.error]:
+        number, one = min(near, key=lambda row: row[1].difference / row[1].error)
+        told.append(
+            f"The closest decision was in round {number}: {one.kept} stayed before {one.dropped} by "
+            f"{signed(one.difference)} with a standard error of {plain(one.error)}."
+        )
+    if tied := [one.variant_id for one in rows if one.is_tied]:
+        told.append(
+            f"Dropped with the very mean of one that stayed, since it comes later in the plan: {some_of(tied)}."
+        )
+    return told
 
 
-def _dropped_sentences(race: RaceRecord) -> list[str]:
-    rows = [one for _, _, one in dropped(race)]
-    return [_worse([one for one in rows if one.behind], race), _left(race), _failed(rows)]
-
-
-def _worse(rows: Sequence[Standing], race: RaceRecord) -> str:
-    """Return what is known of those that were dropped as worse than another, and how surely."""
-    if not rows:
-        return "No variant was shown to be worse than another." if race.winner else ""
-    chance = "" if race.error is None else f" The best of all is among them with a chance of {race.error:.0%} at most."
-    return (
-        f"Given up: {counted(len(rows), 'dropped variant')} {'has' if len(rows) == 1 else 'have'} no proof. Each is "
-        f"worse than another in {race.metric} on the questions of the rounds, and may be better in another "
-        f"metric.{chance}"
-    )
-
-
-def _left(race: RaceRecord) -> str:
-    """Return who was neither dropped nor proven."""
-    if not race.winner:
-        return ""
-    last = [one.variant_id for one in race.rounds[-1].standings if one.stays]
-    names = [name for name in last if name not in (race.winner, race.baseline)]
-    return f"Neither dropped nor proven, as another has the best mean: {some_of(names)}." if names else ""
-
-
-def _closest(race: RaceRecord) -> str:
-    """Return the decision that was nearest, counted in standard errors; one between equals is told elsewhere."""
-    calls = [(n, done.closest) for n, done in enumerate(race.rounds, start=1) if done.closest and done.closest.error]
-    near = [(number, one) for number, one in calls if one is not None]
-    if not near:
-        return ""
-    number, one = min(near, key=lambda row: row[1].difference / row[1].error)
-    return (
-        f"The closest decision was in round {number}: {one.kept} stayed before {one.dropped} by "
-        f"{signed(one.difference)} with a standard error of {plain(one.error)}."
-    )
-
-
-def _tied(rows: Sequence[Standing]) -> str:
-    names = [one.variant_id for one in rows if one.is_tied]
-    if not names:
-        return ""
-    return f"Dropped with the very mean of one that stayed, since it comes later in the plan: {some_of(names)}."
-
-
-def _failed(rows: Sequence[Standing]) -> str:
-    names = [one.variant_id for one in rows if one.rank is None]
-    return f"Dropped without any score: {some_of(names)}." if names else ""
-
-
-def search_sentences(race: RaceRecord, proof: Cost) -> list[str]:
-    """Return how the winner was chosen, what its means are worth, and the cost; `proof` is what the proof took."""
-    told = [race.stopped] if race.stopped else [_trials(race) if race.design == "optuna" else _stages(race)]
-    return [*told, *_exploratory(race), *_search_paid(race, proof)]
-
-
-def _stages(race: RaceRecord) -> str:
-    best = ["baseline", *(one.standings[0].variant_id for one in race.rounds)]
-    changed = [one.title for one, before, after in zip(race.rounds, best, best[1:], strict=False) if after != before]
-    found = f"better was found in {listing(changed)}" if changed else "no stage found anything better"
-    titles = listing([one.title for one in race.rounds]) if race.rounds else "none yet"
-    return (
-        f"One stage was varied after the other ({titles}), each beside what those before it had chosen; the best mean "
-        f"in {race.metric} was carried on: {found}."
-    )
-
-
-def _trials(race: RaceRecord) -> str:
-    n = len(race.rounds[0].standings) if race.rounds else 0
-    return (
-        f"{counted(n, 'variant')} were tried, each chosen by the results of those before it to improve "
-        f"{listing(list(race.objectives))}; which of them no other beats in all objectives, the report of the trials "
-        f"shows ({race.rounds[0].folder if race.rounds else 'rounds/1'}/report.html)."
-    )
-
-
-def _exploratory(race: RaceRecord) -> list[str]:
-    """Return that means on questions that chose are no evidence, and what is."""
-    if not race.winner:
-        return []
-    sizes = f"{race.sizes[0]:,}"
-    return [
-        f"Exploratory: the best means on the {sizes} questions that chose are too good, as they are the best of many "
-        "on just these questions; they prove nothing, and their intervals and p-values hold for no choice by them.",
-        f"The winner, {race.winner}, is proven against the baseline on {race.n_proof:,} other questions, which chose "
-        "nothing: one comparison, whose p-value needs no correction for what was tried. What was not carried on has no "
-        "proof"
-        + (
-            ", and settings of different stages that help only together may have been missed."
-            if race.design == "staged"
-            else "."
-        ),
-    ]
-
-
-def _search_paid(race: RaceRecord, proof: Cost) -> list[str]:
-    took = race.cost + proof
-    if not took.calls:
-        return []
-    dollars = "" if not took.cost_usd else f" and {took.cost_usd:,.2f} USD"
-    return [f"Search and proof took {took.calls:,} calls of chat models with {took.tokens:,} tokens{dollars}."]
+def _calls_text(took: Cost) -> str:
+    dollars = f" and {took.cost_usd:,.2f} USD" if took.cost_usd else ""
+    return f"{took.calls:,} calls of chat models with {took.tokens:,} tokens{dollars}"

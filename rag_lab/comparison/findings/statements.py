@@ -20,18 +20,8 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.statistics.effects.factors import factor_values, level_text
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
-Word = Literal[
-    "better",
-    "worse",
-    "not worse",
-    "not better",
-    "cannot tell",
-    "no difference",
-    "not measured",
-    "failed",
-    "stopped",
-    "not run",
-]
+Found = Literal["better", "worse", "not worse", "not better", "cannot tell"]
+Word = Found | Literal["no difference", "not measured", "failed", "stopped", "not run"]
 _ORDER: tuple[Word, ...] = ("better", "not worse", "not better", "cannot tell", "no difference", "worse")  # then others
 _OFF = ("none", None, False, 0, "")
 _OFF_LEVELS = frozenset(map(level_text, _OFF))
@@ -87,15 +77,12 @@ class Verdict:
         return self.word == "not better" or (self.word == "better" and bool(self.why))
 
 
-def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Word, str]:
+def statement(verdict: str, found: NotWorse | None, removed: str = "") -> tuple[Found, str]:
     """Return what is said of a comparison in a word, and how that reads on; "" where nothing is to be added.
 
-    Args:
-        verdict: of the two-sided test, `better`, `worse` or anything else.
-        found: by the margin; None where there is none.
-        removed: what the variant does without; see `removed`.
+    `verdict` is that of the two-sided test, `found` that of the margin; `removed` is what the variant does without.
     """
-    word: Word = "better" if verdict == "better" else "worse" if verdict == "worse" else "cannot tell"
+    word: Found = "better" if verdict == "better" else "worse" if verdict == "worse" else "cannot tell"
     if found is None or not found.is_found:
         return word, ""
     follows = f": {text}" if (text := _what_follows(found, removed)) else ""
@@ -230,6 +217,7 @@ def main_effects(comparison: Comparison, metric: str) -> list[Verdict]:
 def _measured(one: Verdict, row: Mapping[Any, Any], effect: Any, sign: int) -> Verdict:
     """Return a verdict with what its row of a table says; more is better where `sign` is 1."""
     verdict, doubt, smallest = str(row["verdict"]), str(row["doubt"] or ""), number(row["smallest_difference"])
+    word: Word
     word, why = statement(verdict, one.by_margin, one.removed)
     if not int(row["n"]):
         word, why = "not measured", verdict

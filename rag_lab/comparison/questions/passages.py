@@ -33,12 +33,20 @@ def pieces(place: Placed, text: str, question: Question) -> tuple[Piece, ...]:
     Nothing is marked where the evidence has no quote or was not located, or where `text` is not what the document says
     there, as a context of somebody's own may change it.
     """
-    spans = _spans(place, question.evidence) if len(text) == place.end - place.start else []
-    found, end = [], 0
+    spans: list[tuple[int, int]] = []  # where quotes stand in the text, in order; those that overlap or touch are one
+    quoted = [(one.start, one.end) for one in question.evidence if covers(place, one) and one.start is not None]
+    if len(text) == place.end - place.start:
+        for start, end in sorted((start, end) for start, end in quoted if end is not None):
+            first, last = max(start, place.start) - place.start, min(end, place.end) - place.start
+            if spans and first <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(last, spans[-1][1]))
+            else:
+                spans.append((first, last))
+    found, end_of_last = [], 0
     for first, last in spans:
-        found += [Piece(text[end:first]), Piece(text[first:last], is_evidence=True)]
-        end = last
-    return tuple(piece for piece in (*found, Piece(text[end:])) if piece.text)
+        found += [Piece(text[end_of_last:first]), Piece(text[first:last], is_evidence=True)]
+        end_of_last = last
+    return tuple(piece for piece in (*found, Piece(text[end_of_last:])) if piece.text)
 
 
 def opening(parts: Sequence[Piece], chars: int = OPENING_CHARS) -> tuple[Piece, ...]:
@@ -51,38 +59,18 @@ def opening(parts: Sequence[Piece], chars: int = OPENING_CHARS) -> tuple[Piece, 
     total = sum(len(part.text) for part in line)
     is_below = any(part.is_evidence for part in line) and before > chars * (1 - _BEFORE)
     start = max(0, min(before - round(chars * _BEFORE), total - chars)) if is_below else 0
-    shown = _between(line, start, start + chars)
-    head, tail = [Piece("… ")] * (start > 0), [Piece(" …")] * (start + chars < total)
-    return (*head, *shown, *tail)
+    shown, place = [Piece("… ")] * (start > 0), 0
+    for part in line:
+        text = part.text[max(start - place, 0) : max(start + chars - place, 0)]
+        place += len(part.text)
+        shown += [Piece(text, part.is_evidence)] if text else []
+    return (*shown, *([Piece(" …")] * (start + chars < total)))
 
 
 def excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:
     """Return the opening of a text on one line, at most `chars` characters."""
     line = " ".join(text[: 2 * chars].split())
     return line if len(line) <= chars else line[: chars - 1].rstrip() + "…"
-
-
-def _between(parts: Sequence[Piece], first: int, last: int) -> list[Piece]:
-    """Return what stands from character `first` up to `last` of all pieces together."""
-    found, place = [], 0
-    for part in parts:
-        text = part.text[max(first - place, 0) : max(last - place, 0)]
-        place += len(part.text)
-        found += [Piece(text, part.is_evidence)] if text else []
-    return found
-
-
-def _spans(place: Placed, evidence: Sequence[Evidence]) -> list[tuple[int, int]]:
-    """Return where in the text at `place` quotes stand, in order; those that overlap or touch are one."""
-    quoted = [(one.start, one.end) for one in evidence if covers(place, one) and one.start is not None]
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted((start, end) for start, end in quoted if end is not None):
-        first, last = max(start, place.start) - place.start, min(end, place.end) - place.start
-        if spans and first <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(last, spans[-1][1]))
-        else:
-            spans.append((first, last))
-    return spans
 
 
 class Rank(NamedTuple):
@@ -130,12 +118,18 @@ def ranking(runs: Sequence[tuple[str, Trace]], unread: Mapping[str, str] = Mappi
         texts |= {passage.parent_id: passage.retrieved for passage in trace.passages}
         columns.setdefault(tuple(_ranks(trace).items()), []).append(letter)
     rankings = [dict(key) for key in columns]
-    shown = sorted({parent for one in rankings for parent in one}, key=lambda parent: _order(parent, rankings))
+
+    def best_and_mean(parent: str) -> tuple[int, float, str]:
+        ranks = [one[parent].rank + 1000 * one[parent].dropped for one in rankings if parent in one]
+        return min(ranks), sum(ranks) / len(ranks), parent
+
+    shown = sorted({parent for one in rankings for parent in one}, key=best_and_mean)
     rows = tuple(
         Row(*found[parent], texts.get(parent) or unread.get(parent, ""), tuple(one.get(parent) for one in rankings))
         for parent in shown
     )
-    missed = _missed(runs, [hit for hit, _ in found.values()]) if runs else ()
+    labelled = runs[0][1].question.evidence if runs else ()
+    missed = tuple(one for one in labelled if not any(covers(hit, one) for hit, _ in found.values()))
     return Ranking(tuple(tuple(letters) for letters in columns.values()), rows, missed)
 
 
@@ -164,18 +158,9 @@ def _ranks(trace: Trace) -> dict[str, Rank]:
     return final | dropped
 
 
-def _order(parent: str, rankings: Sequence[dict[str, Rank]]) -> tuple[int, float, str]:
-    ranks = [one[parent].rank + 1000 * one[parent].dropped for one in rankings if parent in one]
-    return min(ranks), sum(ranks) / len(ranks), parent
-
-
 def holds_evidence(hit: Hit, question: Question) -> bool:
     """Tell whether the parent holds any evidence of `question`, by the rule that the retrieval measures use."""
     return any(covers(hit, evidence) for evidence in question.evidence)
-
-
-def _missed(runs: Sequence[tuple[str, Trace]], hits: Sequence[Hit]) -> tuple[Evidence, ...]:
-    return tuple(one for one in runs[0][1].question.evidence if not any(covers(hit, one) for hit in hits))
 
 
 class RunTexts(Mapping[Span, str]):

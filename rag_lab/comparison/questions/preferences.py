@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from scipy.special import ndtri
@@ -66,7 +66,7 @@ def blind_trials(tables: RunTables, pair: tuple[str, str], seed: int = 0) -> Tri
     for name in sorted(first.keys() & second.keys()):
         traces = first[name], second[name]
         answers = any(trace.answer is not None for trace in traces)
-        sides = [_answer(trace) if answers else _passages(trace, unread) for trace in traces]
+        sides = [_side(trace, unread, answers) for trace in traces]
         if sides[0] == sides[1]:
             alike += 1
             continue
@@ -78,20 +78,17 @@ def blind_trials(tables: RunTables, pair: tuple[str, str], seed: int = 0) -> Tri
     return Trials(pair, tuple(found), alike)
 
 
-def _answer(trace: Trace) -> Side:
+def _side(trace: Trace, unread: Mapping[str, str], is_answer: bool) -> Side:
+    """Return the answer of a trace, or the passages that it ranked; `unread` has texts that no reader got."""
+    if not is_answer:
+        texts = {**unread, **{passage.parent_id: passage.text for passage in trace.passages}}
+        hits = [(hit.source, hit.page, excerpt(texts.get(hit.parent_id, ""))) for hit in trace.ranked]
+        return Side("", tuple(hits), False, "" if hits else "nothing was found")
     if trace.answer is None:
         failure = trace.failure
         return Side("", (), True, f"{failure.stage} failed" if failure else "no answer was asked for")
     cited = tuple((one.source, one.page, one.quote) for one in trace.answer.citations)
     return Side(trace.answer.text.strip(), cited, True)
-
-
-def _passages(trace: Trace, unread: Mapping[str, str]) -> Side:
-    texts = {**unread, **{passage.parent_id: passage.text for passage in trace.passages}}
-    hits: Sequence[tuple[str, int | None, str]] = [
-        (hit.source, hit.page, excerpt(texts.get(hit.parent_id, ""))) for hit in trace.ranked
-    ]
-    return Side("", tuple(hits), False, "" if hits else "nothing was found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +114,20 @@ class Preferred:
     @property
     def share(self) -> float | None:
         """The share of the decided questions on which `variant_id` was preferred; None where none was decided."""
-        decided = self.difference.wins + self.difference.losses
-        return self.difference.wins / decided if decided else None
+        won, lost = self.difference.wins, self.difference.losses
+        return won / (won + lost) if won + lost else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95% interval of `share`, by Wilson (1927): a dozen choices that all agree do not make it narrow."""
-        won, decided = self.difference.wins, self.difference.wins + self.difference.losses
+        won = self.difference.wins
+        decided = won + self.difference.losses
         if not decided:
             return None
         z = float(ndtri(0.975))
         middle = (won + z * z / 2) / (decided + z * z)
         reach = z / (decided + z * z) * math.sqrt(won * (decided - won) / decided + z * z / 4)
         return max(0.0, middle - reach), min(1.0, middle + reach)
-
-    @property
-    def verdict(self) -> str:
-        """`better`, `worse`, or why neither can be said."""
-        return self.answer.verdict
 
     @property
     def sentence(self) -> str:
@@ -154,7 +147,7 @@ class Preferred:
             low, high = self.interval
             won = f" ({self.share:.0%} of those decided [{low:.0%} to {high:.0%}], p {p_text(self.answer.p_value)})"
         found = {"better": f"{name} is reliably preferred", "worse": f"{other} is reliably preferred"}
-        told = found.get(self.verdict, f"the data cannot tell: {short_verdict(self.verdict)}")
+        told = found.get(self.answer.verdict, f"the data cannot tell: {short_verdict(self.answer.verdict)}")
         return f"{counts}{won}: {told}.{skipped}"
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import pandas as pd
 
 from rag_lab._kit.wording import number
 from rag_lab.comparison.questions.passages import Ranking, ranking
@@ -58,11 +57,25 @@ class QuestionCard:
 def cards(tables: RunTables, only: Iterable[str] | None = None) -> Iterator[QuestionCard]:
     """Give a card for each question (or for `only` these ids), in the order in which they were asked."""
     wanted = None if only is None else set(only)
-    runs = _by_question(tables, wanted)
-    scores = _scores(tables.quality_scores, wanted)
+    runs: dict[str, Runs] = {}
+    for plan in tables.variants:
+        for trace in tables.traces[plan.variant_id]:
+            name = trace.question.question_id
+            if wanted is None or name in wanted:
+                letter = tables.codes[plan.variant_id]
+                letter += f"·{trace.repeat + 1}" if tables.run.repeats > 1 else ""
+                runs.setdefault(name, {})[plan.variant_id, trace.repeat] = (letter, trace)
+    rows = tables.quality_scores
+    if wanted is not None:
+        rows = rows[rows["question_id"].isin(wanted)]
+    scores: dict[str, Scores] = {}
+    columns = (rows[column].tolist() for column in _COLUMNS)
+    for question, variant, repeat, metric, value, status, reason in zip(*columns, strict=True):
+        of_question = scores.setdefault(question, {}).setdefault((variant, repeat), {})
+        of_question[metric] = (value, status, reason or "")
     unread, prompts_of = tables.run.passages(), rebuilt_prompts(tables.manifest)
     for name, asked in runs.items():
-        yield _card(tables, asked, scores.get(name, {}), unread, prompts_of)
+        yield _card(tables.quality_metrics, asked, scores.get(name, {}), unread, prompts_of)
 
 
 def refused_rewrite(trace: Trace) -> str | None:
@@ -80,80 +93,49 @@ Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, re
 _COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
 
 
-def _by_question(tables: RunTables, wanted: set[str] | None) -> dict[str, Runs]:
-    """Return the traces of each question; a letter carries its repeat where there are several."""
-    runs: dict[str, Runs] = {}
-    for plan in tables.variants:
-        for trace in tables.traces[plan.variant_id]:
-            name = trace.question.question_id
-            if wanted is None or name in wanted:
-                letter = tables.codes[plan.variant_id]
-                letter += f"·{trace.repeat + 1}" if tables.run.repeats > 1 else ""
-                runs.setdefault(name, {})[plan.variant_id, trace.repeat] = (letter, trace)
-    return runs
-
-
-def _scores(rows: pd.DataFrame, wanted: set[str] | None) -> dict[str, Scores]:
-    """Return the scores of each question."""
-    if wanted is not None:
-        rows = rows[rows["question_id"].isin(wanted)]
-    found: dict[str, Scores] = {}
-    columns = (rows[column].tolist() for column in _COLUMNS)
-    for question, variant, repeat, metric, value, status, reason in zip(*columns, strict=True):
-        scores = found.setdefault(question, {}).setdefault((variant, repeat), {})
-        scores[metric] = (value, status, reason or "")
-    return found
-
-
 def _card(
-    tables: RunTables, asked: Runs, scores: Scores, unread: Mapping[str, str], prompts_of: Mapping[str, RebuiltPrompt]
+    metrics: Sequence[str],
+    asked: Runs,
+    scores: Scores,
+    unread: Mapping[str, str],
+    prompts_of: Mapping[str, RebuiltPrompt],
 ) -> QuestionCard:
     runs, total = list(asked.values()), len(asked)
-    stage_problems = [
-        (letter, (record.stage, record.status, record.reason))
-        for letter, trace in runs
-        for record in trace.stages
-        if record.status != "ok"
-    ]
+    understood, problems, lines, notes = [], [], [], []
+    for key, (letter, trace) in asked.items():
+        searched = trace.search_query if trace.search_query != trace.question.text else None
+        understood.append((letter, Understanding(trace.query_class, searched, refused_rewrite(trace))))
+        failed = [record for record in trace.stages if record.status != "ok"]
+        problems += [(letter, (record.stage, record.status, record.reason)) for record in failed]
+        values = [scores.get(key, {}).get(metric, (None, "not_applicable", "")) for metric in metrics]
+        lines.append(
+            Line(
+                letter,
+                tuple((number(value), status) for value, status, _ in values),
+                sum(record.seconds for record in trace.stages),
+                sum(record.tokens_in for record in trace.stages),
+                sum(record.tokens_out for record in trace.stages),
+            )
+        )
+    for metric in metrics:
+        for key, (letter, _) in asked.items():
+            _, status, reason = scores.get(key, {}).get(metric, (None, "", ""))
+            if reason and status != "not_applicable":
+                notes.append((letter, (metric, status, reason)))
     return QuestionCard(
         question=runs[0][1].question,
-        understood=share([(letter, _understanding(trace)) for letter, trace in runs], total),
+        understood=share(understood, total),
         hypothetical=share([(letter, "\n\n".join(t.hypotheticals)) for letter, t in runs if t.hypotheticals], total),
         sent={
             stage: share([(letter, text) for letter, trace in runs if (text := prompt(trace))], total)
             for stage, prompt in prompts_of.items()
         },
         replies=answered(runs),
-        lines=tuple(_line(tables.quality_metrics, *one, scores.get(key, {})) for key, one in asked.items()),
-        problems=share(stage_problems, total),
-        score_notes=share(
-            [
-                (letter, (metric, status, reason))
-                for metric in tables.quality_metrics
-                for key, (letter, _) in asked.items()
-                for _, status, reason in [scores.get(key, {}).get(metric, (None, "", ""))]
-                if reason and status != "not_applicable"
-            ],
-            total,
-        ),
+        lines=tuple(lines),
+        problems=share(problems, total),
+        score_notes=share(notes, total),
         ranking=ranking(runs, unread),
     )
-
-
-def _line(metrics: Iterable[str], letter: str, trace: Trace, found: Mapping[str, tuple[Any, str, str]]) -> Line:
-    values = [found.get(metric, (None, "not_applicable", "")) for metric in metrics]
-    return Line(
-        letter,
-        tuple((number(value), status) for value, status, _ in values),
-        sum(record.seconds for record in trace.stages),
-        sum(record.tokens_in for record in trace.stages),
-        sum(record.tokens_out for record in trace.stages),
-    )
-
-
-def _understanding(trace: Trace) -> Understanding:
-    searched = trace.search_query if trace.search_query != trace.question.text else None
-    return Understanding(trace.query_class, searched, refused_rewrite(trace))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +187,13 @@ class Answered:
 def answered(runs: Sequence[tuple[str, Trace]]) -> tuple[Answered, ...]:
     """Return what was answered, for (letter, trace) pairs of one question; equal replies stand together."""
     replies = share([(letter, reply) for letter, trace in runs if (reply := _reply(trace))], len(runs))
-    traces = dict(runs)
-    return tuple(
-        Answered(one, share([(who, _exchange(traces[who])) for who in one.who], len(one.who))) for one in replies
-    )
+    exchanges = {}
+    for letter, trace in runs:
+        thinking, raw = thinking_of(trace), trace.raw_text or ""
+        tokens = sum(record.thinking_tokens for record in trace.stages if record.stage == "generate")
+        written_out = split_thinking(raw)[0] if thinking else raw
+        exchanges[letter] = Exchange(trace.prompt or "", written_out, thinking, tokens)
+    return tuple(Answered(one, share([(who, exchanges[who]) for who in one.who], len(one.who))) for one in replies)
 
 
 def place(source: str, page: int | None) -> str:
@@ -233,13 +218,6 @@ def thinking_of(trace: Trace) -> str:
     return trace.answer.thinking if trace.answer else split_thinking(trace.raw_text or "")[1]
 
 
-def _exchange(trace: Trace) -> Exchange:
-    thinking = thinking_of(trace)
-    raw = split_thinking(trace.raw_text or "")[0] if thinking else trace.raw_text or ""
-    tokens = sum(record.thinking_tokens for record in trace.stages if record.stage == "generate")
-    return Exchange(trace.prompt or "", raw, thinking, tokens)
-
-
 RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
 
 
@@ -247,33 +225,20 @@ def rebuilt_prompts(manifest: Mapping[str, Any]) -> dict[str, RebuiltPrompt]:
     """Return for each stage of the query how its prompt is made again.
 
     A stage is left out where that could be another text than the model got: nothing says what ran (a run that is not
-    done), the run's prompts had another version, or a variant had a stage of somebody's own.
+    done), the run's prompts had another version, or a variant had a custom stage.
     """
-    ran = manifest.get("models", {})
-    return {stage: prompt for stage, prompt in _PROMPTS.items() if _is_ours(ran.get(stage, []))}
+    found: dict[str, RebuiltPrompt] = {}
+    for stage in (LlmUnderstanding.name, Hyde.name):
+        identities = manifest.get("models", {}).get(stage, [])
+        if identities and all(identity.get("prompts") == prompts.VERSION for identity in identities):
+            found[stage] = partial(_rebuilt_prompt, stage)
+    return found
 
 
-def _is_ours(identities: list[Mapping[str, Any]]) -> bool:
-    return bool(identities) and all(identity.get("prompts") == prompts.VERSION for identity in identities)
-
-
-def _understanding_prompt(trace: Trace) -> str:
-    return (
-        written(prompts.understanding_messages(trace.question.text, trace.remembered))
-        if _ran(trace, LlmUnderstanding.name)
-        else ""
-    )
-
-
-def _hyde_prompt(trace: Trace) -> str:
-    route, query = trace.hyde_route, trace.search_query or trace.question.text
-    if route not in prompts.HYDE or not _ran(trace, Hyde.name):
+def _rebuilt_prompt(stage: str, trace: Trace) -> str:
+    if not any(record.stage == stage and record.reason not in (OFF, NOT_ASKED) for record in trace.stages):
         return ""
-    return written(prompts.hyde_messages(prompts.HYDE[route], query))
-
-
-def _ran(trace: Trace, stage: str) -> bool:
-    return any(record.stage == stage and record.reason not in (OFF, NOT_ASKED) for record in trace.stages)
-
-
-_PROMPTS: dict[str, RebuiltPrompt] = {LlmUnderstanding.name: _understanding_prompt, Hyde.name: _hyde_prompt}
+    if stage == LlmUnderstanding.name:
+        return written(prompts.understanding_messages(trace.question.text, trace.remembered))
+    route, query = trace.hyde_route, trace.search_query or trace.question.text
+    return written(prompts.hyde_messages(prompts.HYDE[route], query)) if route in prompts.HYDE else ""

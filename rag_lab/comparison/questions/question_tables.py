@@ -21,11 +21,6 @@ def paired_questions(tables: RunTables, variant_id: str, metric: str | None = No
     difference with the sign with which more is better. Questions of equal gain stand in the order in which they were
     asked.
 
-    Args:
-        tables: the run.
-        variant_id: a variant that is not the baseline.
-        metric: the main metric where None.
-
     Raises:
         ConfigError: if the run has no such variant or metric, or nothing to pair it with.
     """
@@ -102,7 +97,7 @@ def _mark(trace: Trace) -> int:
     return mark + (ABSTAINED if trace.answer.abstained else ANSWERED)
 
 
-def by_class(tables: RunTables) -> pd.DataFrame:
+def summary_by_class(tables: RunTables) -> pd.DataFrame:
     """Return `summary` of each query class, as the dataset labels it, in their usual order."""
     asked = tables.asked
     groups: dict[str, Collection[str]] = {
@@ -111,7 +106,7 @@ def by_class(tables: RunTables) -> pd.DataFrame:
     return _by_group(tables, groups, "query_class")
 
 
-def by_tag(tables: RunTables) -> pd.DataFrame:
+def summary_by_tag(tables: RunTables) -> pd.DataFrame:
     """Return `summary` of each tag, in order of first appearance; a question counts in each of its tags."""
     asked = tables.asked
     tags = dict.fromkeys(tag for question in asked.values() for tag in question.tags)

@@ -24,9 +24,7 @@ _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 def fraction_sentence(names: Sequence[str], runs: Sequence[Sequence[Hashable]]) -> str:
     """Return what runs of two levels a factor are of the grid of all, and what is confounded in them.
 
-    Args:
-        names: of the factors, in the order of the levels of each run.
-        runs: the levels of each run; a run counts as often as it is planned.
+    `names` are those of the factors, in the order of the levels of each run; a run counts as often as it is planned.
     """
     found, share = words(runs), 2 ** len(names) // len(runs)
     many = f"{len(runs)} of the {2 ** len(names):,} combinations"
@@ -132,10 +130,7 @@ def planned_effects(tables: RunTables) -> EffectsFound:
 def effects_found(tables: RunTables, by_margin: Mapping[Key, str]) -> EffectsFound:
     """Return the effects of the run with their answers.
 
-    Args:
-        tables: of the run.
-        by_margin: what a margin allows one to say of a main effect, by metric, factor and level, or of a variant, by
-            metric, variant and what it is compared with.
+    `by_margin` is what a margin allows one to say, by metric, factor and level, or metric, variant and against.
     """
     found = planned_effects(tables)
     if not found.planned:
@@ -177,10 +172,7 @@ def sentences(
 ) -> list[str]:
     """Return what `effects` says: a sentence a main effect or toggle, and one a pair of levels of an interaction.
 
-    Args:
-        effects: as `effects_table` returns them.
-        metric: of which, where not all are wanted.
-        by_margin: as that of `EffectsFound`.
+    `effects` is as `effects_table` returns it, `by_margin` as in `EffectsFound`.
     """
     rows = effects if metric is None else effects[effects["metric"] == metric]
     said = []

@@ -39,7 +39,6 @@ def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) 
     was assembled then, perhaps, and all of the first `final_k` count as read.
 
     Args:
-        trace: what the variant did.
         final_k: how many passages its reader takes; None where that is not known, which is taken for all.
         not_indexed: places (from 0) of the items that no passage of the index covers.
     """
@@ -111,11 +110,6 @@ class Waterfall:
     baseline: str
     items: pd.DataFrame = field(repr=False)
     unrecorded: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no question that was asked has labelled evidence."""
-        return self.items.empty
 
     @cached_property
     def states(self) -> tuple[State, ...]:

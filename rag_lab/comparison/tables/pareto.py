@@ -16,26 +16,18 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.stage_tables import as_answered
 from rag_lab.records import StageRecord, Trace
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, mean_intervals
-from rag_lab.statistics.pareto import Means, Medians, Quantity, Tolerance, differ, fronts, medians
+from rag_lab.statistics.pareto import Means, Quantity, Tolerance, differ, fronts, medians
 from rag_lab.statistics.per_question import cluster_labels, numbers, per_question, unit_places, with_failures_at
 from rag_lab.statistics.scales import UNKNOWN
 
-
-@dataclass(frozen=True, slots=True)
-class QuestionCosts:
-    """The three amounts of a `Price`, on units that can be drawn again: under equal weights they are that price."""
-
-    seconds: Medians
-    tokens: Means
-    usd: Means
+Cost = Literal["seconds", "tokens", "usd"]
+COSTS: tuple[Cost, ...] = get_args(Cost)
 
 
-def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int]) -> QuestionCosts:
-    """Return what the questions took.
+def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int]) -> dict[Cost, Quantity]:
+    """Return the amounts of a `Price` on units that can be drawn again: under equal weights they are that price.
 
-    Args:
-        traces: of each variant, at least one.
-        place_of: the unit, from 0, of each question that has a trace.
+    `traces` are those of each variant, at least one; `place_of` is the unit, from 0, of each question.
     """
     timed = [as_answered(one) for one in traces]
     took = [np.array([sum(record.seconds for record in trace.stages) for trace in one]) for one in timed]
@@ -67,7 +59,8 @@ def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int
 
     runs = summed([1.0] * len(records))
     tokens = [float(record.tokens_in + record.tokens_out) for record in records]
-    return QuestionCosts(medians(took, places), means(tokens), means([record.cost_usd for record in records]))
+    usd = [record.cost_usd for record in records]
+    return {"seconds": medians(took, places), "tokens": means(tokens), "usd": means(usd)}
 
 
 def question_values(tables: RunTables, metric: str) -> pd.DataFrame:
@@ -112,8 +105,6 @@ def quality_intervals(tables: RunTables, values: pd.DataFrame, metric: str) -> d
     return found | dict(zip(others, with_failures, strict=True))
 
 
-Cost = Literal["seconds", "tokens", "usd"]
-COSTS: tuple[Cost, ...] = get_args(Cost)
 SELDOM = 0.05  # of the resamples: who leaves or joins a front in fewer is not named
 _TOLERANCES = {
     "seconds": Tolerance(NOTICED_S),
@@ -215,7 +206,7 @@ def _fronts(
     costs: tuple[Cost, ...],
 ) -> tuple[Front, ...]:
     took = question_costs([tables.traces[variant] for variant in prices], unit_of)
-    amounts: list[tuple[Quantity, Tolerance]] = [(getattr(took, cost), _TOLERANCES[cost]) for cost in costs]
+    amounts = [(took[cost], _TOLERANCES[cost]) for cost in costs]
     which = [(cost,) for cost in costs] + ([costs] if len(costs) > 1 else [])
     places = [[costs.index(cost) for cost in each] for each in which]
     found = fronts(quality_of(values, unit_of, tables.sign(str(tables.main_metric))), amounts, places)

@@ -16,18 +16,8 @@ from rag_lab.records import StageRecord, Trace
 
 NOTICED_S = 0.001
 _ANSWERING = ("context", "generate", "parse")
-STAGE_COLUMNS = [
-    "variant_id",
-    "stage",
-    "runs",
-    "median_s",
-    "tokens_in",
-    "tokens_out",
-    "thinking_tokens",
-    "cost_usd",
-    "fallbacks",
-    "failures",
-]
+_SUMS = ["tokens_in", "tokens_out", "thinking_tokens", "cost_usd", "fallbacks", "failures"]
+STAGE_COLUMNS = ["variant_id", "stage", "runs", "median_s", *_SUMS]
 PROBLEM_COLUMNS = ["variant_id", "stage", "status", "reason", "count", "runs"]
 
 

@@ -44,7 +44,7 @@ def front_figures(comparison: Comparison) -> Titled:
 
 def evidence_figures(comparison: Comparison) -> Titled:
     """Return where the labelled pieces of evidence ended; nothing where none is labelled."""
-    is_empty = comparison.evidence.is_empty
+    is_empty = comparison.evidence.items.empty
     return [] if is_empty else [("", _svg(run_figures.evidence_figure(comparison), "evidence"))]
 
 

@@ -97,7 +97,7 @@ def preferences_table(comparison: Comparison) -> Table:
             f"{one.interval[0]:.0%} to {one.interval[1]:.0%}" if one.interval else DASH,
             p_value(one.answer.p_value),
             str(one.skipped),
-            short_verdict(one.verdict),
+            short_verdict(one.answer.verdict),
         )
         for one in comparison.preferences
     )

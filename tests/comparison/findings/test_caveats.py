@@ -65,7 +65,7 @@ def test_a_variant_of_which_less_was_read_is_said_to_be_at_a_disadvantage_once(r
     assert recommendation(found).reasons[0].startswith(warning)
     assert topics(found)["Not read"] == [
         "B: 66% of the chunks are longer than minilm reads (256 tokens, here about 1,020 characters); 32% of the "
-        "text is invisible to dense search, and 75% of the passages that readers get are of such a chunk.",
+        "text is invisible to dense search, and 75% of the passages that readers get are of such a chunk."
     ]
     page, text = to_html(found), found.to_markdown()
     for shown in (page, text, " ".join(screen(found).split())):

@@ -95,14 +95,14 @@ def test_a_question_without_a_class_stands_beside_those_that_have_one(run):
 
 def test_without_evidence_and_without_a_baseline_nothing_is_told(run, tmp_path):
     none = run({"base": ["used"], "other": ["used"]}, classes=(None,))
-    assert not none.is_empty
+    assert not none.items.empty
     lines = tmp_path / "run" / "variants" / "base" / "traces.jsonl"
     lines.unlink()
     alone = read_comparison(tmp_path / "run").evidence
     assert list(alone.by_variant["variant_id"]) == ["other"] and alone.moved.empty
     (tmp_path / "run" / "variants" / "other" / "traces.jsonl").unlink()
     empty = read_comparison(tmp_path / "run").evidence
-    assert empty.is_empty and empty.by_variant.empty and empty.by_class.empty and empty.moved.empty
+    assert empty.items.empty and empty.by_variant.empty and empty.by_class.empty and empty.moved.empty
     assert empty.states == ()
 
 

@@ -43,8 +43,49 @@ def ends(pipeline):
     return [state for trace in traces for state in fates(trace, k, missing.get(trace.question.question_id, ()))]
 
 
-def test_what_nothing_was_done_to_is_read(base):
-    assert ends(base) == ["used", "used", "used"]
+def early(query, k):
+    return [f"It means pressure {number}." for number in range(min(k, MANY))]
+
+
+def dropping(question, passages):
+    return [1.0 if "Other" in passage else None for passage in passages]
+
+
+def last_two(question, passages, scores):
+    return [len(passages) - 1, len(passages) - 2]
+
+
+def first(question, passages, scores):
+    return [0]
+
+
+def uncited(question, passages):
+    return Answer("It is so.")
+
+
+def broken(*arguments):
+    raise RuntimeError("out of paper")
+
+
+LOSSES = [
+    ({}, "used"),
+    ({"search": early}, "not_found"),
+    ({"rerank": reversing}, "reranking"),
+    ({"rerank": dropping}, "reranking"),
+    ({"select": last_two}, "selection"),
+    ({"select": first}, "used"),
+    ({"select": first, "rerank": reversing}, "reranking"),
+    ({"reader": uncited}, "unused"),
+    ({"search": broken}, "not_found"),  # a stage that fails has lost what came to it
+    ({"rerank": broken}, "reranking"),
+    ({"select": broken}, "selection"),
+    ({"context": broken}, "budget"),
+    ({"reader": broken}, "not_answered"),
+]
+
+
+def test_the_stage_that_loses_the_evidence_is_named(base):
+    assert [ends(base.replace(**parts)) for parts, _ in LOSSES] == [[state] * 3 for _, state in LOSSES]
 
 
 def test_a_page_that_is_not_in_the_index_is_not_indexed(base):
@@ -52,11 +93,6 @@ def test_a_page_that_is_not_in_the_index_is_not_indexed(base):
     (corpus / "oven.txt").unlink()
     (corpus / "canteen.txt").write_text(" ")
     assert ends(base) == ["used", "not_indexed", "not_indexed"]
-
-
-def test_a_search_that_stops_early_does_not_find_it(base):
-    far = base.replace(search=lambda query, k: [f"It means pressure {number}." for number in range(min(k, MANY))])
-    assert ends(far) == ["not_found"] * 3
 
 
 @pytest.fixture
@@ -73,27 +109,6 @@ def second(base):
 def test_a_merge_limit_of_one_loses_the_second(second):
     assert ends(second) == ["unused"] * 3
     assert ends(second.set("rerank.input_limit", 1)) == ["merging"] * 3
-
-
-def test_a_reranker_that_reverses_loses_it(base):
-    assert ends(base.replace(rerank=reversing)) == ["reranking"] * 3
-
-
-def test_a_reranker_that_leaves_it_out_loses_it(base):
-    dropping = base.replace(rerank=lambda question, passages: [1.0 if "Other" in p else None for p in passages])
-    assert ends(dropping) == ["reranking"] * 3
-
-
-def test_a_selection_that_takes_the_last_loses_it(base):
-    def last_two(question, passages, scores):
-        return [len(passages) - 1, len(passages) - 2]
-
-    def first(question, passages, scores):
-        return [0]
-
-    assert ends(base.replace(select=last_two)) == ["selection"] * 3
-    assert ends(base.replace(select=first)) == ["used"] * 3
-    assert ends(base.replace(select=first, rerank=reversing)) == ["reranking"] * 3
 
 
 def test_a_budget_of_one_passage_loses_the_second(second):
@@ -115,23 +130,11 @@ def test_a_long_passage_that_is_cut_before_the_quote_is_lost_in_the_budget(base)
     assert ends(narrow.set("answer.context_tokens", 1200))[0] == "used"
 
 
-def test_what_is_read_and_not_cited_is_unused_and_without_an_answer_nobody_says_so(base):
-    assert ends(base.replace(reader=lambda question, passages: Answer("It is so."))) == ["unused"] * 3
+def test_without_an_answer_nobody_says_whether_it_is_used(base):
     k, asked = base.config.rerank.final_k, base.dataset.questions
     for read in (None, lambda question: ()):  # with a context that is shown, and without any
         traces = base.run(asked, answer=(), read=read)
         assert [state for trace in traces for state in fates(trace, k)] == ["not_answered"] * 3
-
-
-def test_a_stage_that_fails_has_lost_what_came_to_it(base):
-    def broken(*arguments):
-        raise RuntimeError("out of paper")
-
-    assert ends(base.replace(rerank=broken)) == ["reranking"] * 3
-    assert ends(base.replace(select=broken)) == ["selection"] * 3
-    assert ends(base.replace(context=broken)) == ["budget"] * 3
-    assert ends(base.replace(reader=broken)) == ["not_answered"] * 3
-    assert ends(base.replace(search=broken)) == ["not_found"] * 3
 
 
 def hit(page):
@@ -226,3 +229,23 @@ def test_every_piece_of_any_trace_ends_in_exactly_one_state(trace, final_k, miss
     for one, state in zip(items, states, strict=True):
         assert (one.page in read) <= (state in ("used", "unused", "not_answered"))
         assert trace.answer is not None or state not in ("used", "unused")
+
+
+SPANS = [("a.pdf", 1, 0, 100), ("a.pdf", 2, 0, 50), ("b.txt", None, 0, 80)]
+
+
+def test_what_a_passage_overlaps_is_held_and_the_rest_is_told_by_its_place():
+    held = (Evidence("a.pdf", 1, "x", 90, 110), Evidence("a.pdf"), Evidence("b.txt"), Evidence("a.pdf", 2))
+    lost = (Evidence("a.pdf", 2, "x", 50, 60), Evidence("a.pdf", 3), Evidence("c.txt"))
+    questions = [
+        Question("none", "?"),
+        Question("held", "?", evidence=held),
+        Question("q", "?", evidence=held[:1] + lost),
+    ]
+    assert unindexed(SPANS, questions) == {"q": [1, 2, 3]}
+
+
+def test_a_file_with_the_same_bytes_serves_as_well():
+    copy = Evidence("gone.pdf", 2, "x", 10, 20, copies=("a.pdf",))
+    assert unindexed(SPANS, [Question("q", "?", evidence=(copy,))]) == {}
+    assert unindexed([], [Question("q", "?", evidence=(copy,))]) == {"q": [0]}

@@ -131,8 +131,8 @@ def test_under_equal_weights_it_is_the_price(wide):
     ones = np.ones((len(place_of), 1))
     for cost in ("seconds", "tokens", "usd"):
         expected = [getattr(wide.prices[variant], cost) for variant in variants]
-        assert getattr(found, cost).at(ones)[:, 0] == pytest.approx(expected)
-    assert max(found.tokens.at(ones)[:, 0]) > 0
+        assert found[cost].at(ones)[:, 0] == pytest.approx(expected)
+    assert max(found["tokens"].at(ones)[:, 0]) > 0
 
 
 def test_a_question_that_is_drawn_alone_says_what_it_took(wide):
@@ -144,7 +144,7 @@ def test_a_question_that_is_drawn_alone_says_what_it_took(wide):
         drawn[place] = 1
         for row, variant in enumerate(variants):
             trace = wide.traces[variant][place]
-            assert found.seconds.at(drawn)[row, 0] == pytest.approx(sum(record.seconds for record in trace.stages))
+            assert found["seconds"].at(drawn)[row, 0] == pytest.approx(sum(record.seconds for record in trace.stages))
 
 
 @pytest.fixture(scope="module")
