@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 from simulated_scores import binary, reciprocal_rank, skewed, tied
 
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.statistics.non_inferiority.margin_tests import not_worse, not_worse_than_best, pairs
 from rag_lab.statistics.pairwise import comparisons
 from rag_lab.statistics.summaries import summary

@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 
 from rag_lab._kit.wording import counted, some_of
-from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.tables.comparable import not_compared
 from rag_lab.data.sampling import clusters_sentence
 from rag_lab.errors import RagLabError

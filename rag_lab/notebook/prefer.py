@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.questions.preferences import Preferred, Trial, Trials, blind_trials, preferred_of
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.notebook.clicked_page import Clickable
 from rag_lab.report.page.templates import render

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_lab._kit.wording import DASH, interval, listing, p_value, plain, signed, signed_interval, some_of, text_table
 from rag_lab.comparison.across import AcrossRuns, compare_runs
-from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.caveats import FEW, measures_cutting
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.findings.evidence_sentences import baseline_sentence
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import shown
 from rag_lab.report.tables.score_tables import CORRECTIONS, tables_across

@@ -60,7 +60,7 @@ class LiveReport:
         report, is_finished = run.path / REPORT, (run.path / MANIFEST_FILE).is_file()
         if is_finished and report.is_file():
             return report.read_text(encoding="utf-8")
-        from rag_lab.comparison.read_comparison import read_comparison
+        from rag_lab.comparison.comparison import read_comparison
         from rag_lab.report.page.report_page import to_html
         from rag_lab.report.page.templates import asset, render, script_digest
 

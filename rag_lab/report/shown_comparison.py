@@ -10,9 +10,8 @@ from typing import Any
 import pandas as pd
 
 from rag_lab._kit.wording import text_table
-from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.questions.passages import RunTexts
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.redaction import shown
 from rag_lab.report.compare_text import WIDTH, screen
 from rag_lab.report.markdown import to_markdown

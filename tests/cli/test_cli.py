@@ -11,7 +11,7 @@ from rag_lab import cli
 from rag_lab.cli.shared_options import parse_settings
 from rag_lab.cli.shell import FIRST, GROUPS
 from rag_lab.cli.sweeps.sweep import DEMO
-from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.checkout import checkout_file
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, write_json

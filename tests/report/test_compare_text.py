@@ -7,7 +7,7 @@ import pytest
 from run_folder_fixture import build_unlabelled
 from synthetic_run import GRID, MAIN, factorial, write_run
 
-from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.errors import ConfigError
 from rag_lab.report.compare_text import compare_screen, compare_text, screen
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic_run import GRID, MAIN, factorial, write_run
 
-from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.export import export_run
 from rag_lab.experiment.sweep_status import sweep_status

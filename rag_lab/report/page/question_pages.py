@@ -108,7 +108,7 @@ def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Mar
         # A number a variant for each question: a bit for each state in which a piece of its evidence ended.
         "evidence": [
             [sum(bits[state] for state in evidence.by_question.get((name, v), ())) for v in comparison.codes]
-            for name in ([] if evidence.is_empty else comparison.asked)
+            for name in ([] if evidence.items.empty else comparison.asked)
         ],
     }
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))  # noqa: S704 -- see above

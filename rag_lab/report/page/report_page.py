@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rag_lab._kit.process import in_background
-from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.questions.question_cards import cards
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.redaction import shown
 from rag_lab.report.markdown import to_markdown
 from rag_lab.report.page.question_pages import (

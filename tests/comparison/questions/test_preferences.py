@@ -9,10 +9,9 @@ import pytest
 from run_folder_fixture import build_unlabelled
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.questions.preferences import Preferred, blind_trials
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.report.page.report_page import to_html
 from rag_lab.runs.preferences import Choice, Preference, add_preference
 from rag_lab.runs.trace_file import write_traces

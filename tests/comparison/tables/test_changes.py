@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from run_folder_fixture import build_run, build_unlabelled
 from synthetic_run import write_run
 
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.change_sentences import changes_sentences, no_labels
 from rag_lab.comparison.findings.conclusions import conclusions, topics
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.tables.changes import Changes, rank_biased_overlap, shared_at
 from rag_lab.records import Answer, Citation, Hit, Question, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder

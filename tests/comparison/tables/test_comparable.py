@@ -5,8 +5,8 @@ from types import ModuleType
 
 import numpy as np
 
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.comparison.tables.comparable import not_compared
 from rag_lab.config import PipelineConfig
 from rag_lab.records import Evidence, Hit, Question, Trace

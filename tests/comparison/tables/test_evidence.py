@@ -7,7 +7,7 @@ from small_dataset import write_dataset
 from synthetic_run import MAIN, write_run
 
 from rag_lab import Pipeline, compare
-from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.tables.evidence import NO_CLASS, STATES
 from rag_lab.runs.run_folder import RunFolder, write_json
 from rag_lab.runs.trace_file import write_traces

@@ -8,9 +8,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.comparison import Comparison, with_answers
 from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.read_comparison import with_answers
 from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html, write_report

@@ -7,8 +7,8 @@ import pytest
 from html_page import Page
 from run_folder_fixture import build_unlabelled
 
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.evidence_sentences import NOTHING
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.report.page.report_page import overview_html, to_html
 
 

@@ -11,8 +11,7 @@ import pytest
 from browser import Watched, axe_faults, browser, needs_browser, watch
 from playwright.sync_api import expect
 
-from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.read_comparison import read_comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.report.page.report_page import overview_html, to_html, write_report
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_sentence, evidence_sentences
-from rag_lab.comparison.read_comparison import read_comparison
 from rag_lab.report.compare_text import screen
 from rag_lab.report.markdown import to_markdown
 from rag_lab.report.sections import named_tables
