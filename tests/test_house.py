@@ -164,7 +164,7 @@ MOST_LINES = {
     "statistics": 3_530,  # 3_500
     "evaluation": 3_380,  # 3_300
     "runs": 1_315,  # 1_200
-    "comparison": 5_920,  # 4_400
+    "comparison": 5_115,  # 4_400
     "report": 3_150,  # 2_700
     "experiment": 9_470,  # 7_600
     "notebook": 2_790,  # 2_600

@@ -165,7 +165,9 @@ def screen(comparison: Comparison) -> str:
         sentences += conclusions(comparison)
     else:
         found = recommendation(comparison)
-        sentences += [found.headline, *found.lines, *measures_cutting(comparison)]
+        answers = f"Answers: {found.answers}" if found.answers else ""
+        sentences += [found.headline, *filter(None, (answers, found.first)), *found.labels]
+        sentences += measures_cutting(comparison)
         sentences += [one.sentence for one in comparison.preferences]
         sentences += [f"{sentence} --table evidence has every variant." for sentence in baseline_sentence(comparison)]
     sentences += race_sentences(comparison.race, cost_of(run))[:2] if comparison.race else []

@@ -22,13 +22,6 @@ def no_labels(comparison: Comparison) -> str:
     )
 
 
-def nothing_by_labels(comparison: Comparison) -> str:
-    """Return why the run cannot say which variant to use; "" where a label or a metric without need of one does."""
-    if not comparison.is_unlabelled or is_measured(comparison):
-        return ""
-    return "no question has a label, so it can be said what each variant changes, and not which is better."
-
-
 def is_measured(comparison: Comparison) -> bool:
     """Tell whether the main metric has a score of any variant, as one of a judge has without labels."""
     metric = comparison.main_metric

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from rag_lab._kit.wording import DASH, counted, listing, number, p_text, plain, short_verdict, signed, with_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import FEW, measures_cutting
-from rag_lab.comparison.findings.change_sentences import labels_wanted, nothing_by_labels
+from rag_lab.comparison.findings.change_sentences import is_measured, labels_wanted
 from rag_lab.comparison.findings.choices import Choices
 from rag_lab.comparison.findings.evidence_sentences import answers_sentence, gain_sentences, largest_loss
 from rag_lab.comparison.findings.statements import margin_sentence, module_rows
@@ -53,16 +53,12 @@ class Recommendation:
     reasons: tuple[str, ...]
     yaml: str
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What stands below the headline, a sentence each."""
-        return tuple(filter(None, (f"Answers: {self.answers}" if self.answers else "", self.first, *self.labels)))
-
 
 def recommendation(comparison: Comparison) -> Recommendation:
     """Return what the run recommends; it never raises, and says why where it cannot tell."""
     metric = comparison.main_metric
-    if reason := nothing_by_labels(comparison):
+    if comparison.is_unlabelled and not is_measured(comparison):
+        reason = "no question has a label, so it can be said what each variant changes, and not which is better."
         return _undecided(comparison, reason, [one.sentence for one in comparison.preferences])
     if metric is None:
         return _undecided(comparison, "no quality metric was asked for, so nothing can be said about quality.")

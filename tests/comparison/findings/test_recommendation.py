@@ -118,8 +118,8 @@ def test_below_the_headline_stand_the_answers_and_where_most_evidence_is_lost(co
     replace(comparison.run, answered=asked).write_plan()
     found = recommendation(read_comparison(comparison.run.path))
     assert found.variant_id == "b"
-    assert found.lines == (
-        "Answers: they use 18 of 40 labelled pieces of evidence, under the baseline 20.",
+    assert (found.answers, found.first, *found.labels) == (
+        "they use 18 of 40 labelled pieces of evidence, under the baseline 20.",
         "First, give the context more tokens: `answer.context_tokens` (1200). 22 of 40 labelled pieces of evidence are "
         "lost in the budget.",
     )
@@ -129,9 +129,9 @@ def test_the_report_counts_down_to_twenty_labels_with_the_command(compared):
     values = {"a": BASE[:12], "b": BASE[:12] + 0.1}
     comparison = compared(values)
     told = "12 of about 20 questions are labelled. Label more: `rag-lab ask QUESTION --dataset made_up --label`"
-    assert recommendation(comparison).lines[-1].startswith(told)
+    assert recommendation(comparison).labels[-1].startswith(told)
     sampled = replace(comparison, run=replace(comparison.run, left_out={"beyond limits.questions": 200}))
-    assert recommendation(sampled).lines == ()  # more are labelled than were asked
+    assert recommendation(sampled).labels == ()  # more are labelled than were asked
 
 
 @pytest.mark.parametrize("deep", [1, 2])
