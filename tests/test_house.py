@@ -163,9 +163,9 @@ MOST_LINES = {
     "corpus_profile": 400,  # 400
     "statistics": 3_530,  # 3_500
     "evaluation": 3_380,  # 3_300
-    "runs": 1_315,  # 1_200
+    "runs": 1_305,  # 1_200
     "comparison": 5_115,  # 4_400
-    "report": 3_150,  # 2_700
+    "report": 3_115,  # 2_700
     "experiment": 9_470,  # 7_600
     "notebook": 2_790,  # 2_600
     "testing": 1_320,  # 1_200

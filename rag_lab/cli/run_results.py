@@ -77,13 +77,18 @@ def compare(
     from rag_lab.report.compare_text import compare_screen, compare_text
     from rag_lab.runs.margins import parse_margins
 
-    parsed = parse_margins(margins or [])
+    options = {
+        "correction": correction,
+        "pairs": pairs,
+        "margins": parse_margins(margins or []),
+        "without_known": without_known,
+    }
     if format == "text" and not all_ and not table:
-        typer.echo(compare_screen(run, other, correction, pairs, parsed, without_known), nl=False)
+        typer.echo(compare_screen(run, other, **options), nl=False)
         both = " ".join(shlex.quote(str(path)) for path in (run, other) if path)
         next_steps(f"rag-lab compare {both} --all   every sentence and table", f"rag-lab open {shlex.quote(str(run))}")
     else:
-        typer.echo(compare_text(run, other, format, correction, pairs, table or (), parsed, without_known), nl=False)
+        typer.echo(compare_text(run, other, format, table or (), **options), nl=False)
 
 
 def open_(

@@ -37,28 +37,18 @@ _MARKS = {"better": "▲", "worse": "▼"}
 
 
 def compare_text(
-    run: Path | str,
-    other: Path | str | None = None,
-    form: str = "text",
-    correction: str = "max_t",
-    pairs: str = "baseline",
-    only: Sequence[str] = (),
-    margins: Mapping[str, float] | None = None,
-    without_known: float | None = None,
+    run: Path | str, other: Path | str | None = None, form: str = "text", only: Sequence[str] = (), **options: Any
 ) -> str:
-    """Return the comparison of a run's variants, or of two runs, in `form`, with all of its tables.
+    """Return the comparison of a run's variants, or of two runs of the same questions, with all of its tables.
 
     A CSV has one row a (variant, metric), or with all pairs a (variant, metric, against).
 
     Args:
         run: a run folder.
-        other: another run of the same questions.
+        other: another one.
         form: `text`, `markdown`, `latex` or `csv`.
-        correction: see `compare`.
-        pairs: see `compare`.
         only: names of tables, without the sentences; all where empty.
-        margins: by metric, given post hoc; of one run.
-        without_known: see `compare`; of one run.
+        options: correction, pairs, and of one run margins and without_known; see `read_comparison`.
 
     Raises:
         RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
@@ -70,7 +60,7 @@ def compare_text(
     if form == "csv" and only:
         raise ConfigError("csv has scores and differences in one table; leave out --table, or take another format.")
     tables: Mapping[str, Sequence[Table]]
-    found = _read(run, other, margins, without_known, correction=correction, pairs=pairs)
+    found = _read(run, other, **options)
     if isinstance(found, AcrossRuns):
         sentences, tables = found.sentences, tables_across(found)
     else:
@@ -96,24 +86,17 @@ def compare_text(
     return shown("\n\n".join(parts) + "\n")
 
 
-def compare_screen(
-    run: Path | str,
-    other: Path | str | None = None,
-    correction: str = "max_t",
-    pairs: str = "baseline",
-    margins: Mapping[str, float] | None = None,
-    without_known: float | None = None,
-) -> str:
+def compare_screen(run: Path | str, other: Path | str | None = None, **options: Any) -> str:
     """Return what a run, or two, come to on one screen; see `compare_text`."""
-    found = _read(run, other, margins, without_known, correction=correction, pairs=pairs)
+    found = _read(run, other, **options)
     return _screen_across(found) if isinstance(found, AcrossRuns) else screen(found)
 
 
 def _read(
     run: Path | str,
     other: Path | str | None,
-    margins: Mapping[str, float] | None,
-    without_known: float | None,
+    margins: Mapping[str, float] | None = None,
+    without_known: float | None = None,
     **options: Any,
 ) -> Comparison | AcrossRuns:
     if other is None:

@@ -21,12 +21,7 @@ NOTHING_MEASURED = "Labels, or a metric of quality, were added after a first run
 
 
 def margin_problems(margins: Mapping[str, float], infos: Mapping[str, MetricInfo | None]) -> list[str]:
-    """Return a sentence for each margin that cannot be.
-
-    Args:
-        margins: by metric.
-        infos: the metrics that there are; None for one of whose range nobody knows anything.
-    """
+    """Return a sentence for each margin that cannot be, of the metrics of `infos`; None where no range is known."""
     problems = []
     for metric, margin in margins.items():
         if metric not in infos:

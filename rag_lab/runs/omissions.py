@@ -23,12 +23,7 @@ def left_out(
 ) -> dict[str, int]:
     """Return how many questions are not asked, by the reason as `asked_sentence` says it.
 
-    Args:
-        questions: of the dataset.
-        asked: ids of the questions that are asked.
-        answered: ids of those that are answered.
-        limit: of the questions asked, None for all.
-        seed: of their sample.
+    `asked` and `answered` are ids; `limit` is of the questions asked, None for all, and `seed` that of their sample.
     """
     drawn = stratified(questions, len(questions), seed)
     n_seen = len(drawn)

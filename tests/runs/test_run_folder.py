@@ -136,7 +136,7 @@ def test_a_pair_of_a_stranger_is_no_plan(tmp_path):
         RunFolder.open(tmp_path)
 
 
-def test_what_is_not_indexed_is_read_from_the_record_and_none_where_it_does_not_say(run):
+def test_what_is_not_indexed_is_read_from_the_record_where_it_says_it_and_is_no_damaged_value(run):
     variant_id = run.variants[0].variant_id
     folder = run.variant_dir(variant_id)
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,15 +145,10 @@ def test_what_is_not_indexed_is_read_from_the_record_and_none_where_it_does_not_
     assert run.not_indexed(variant_id) is None
     write_json(folder / "record.json", {"not_indexed": {"q1": [0, 2]}})
     assert run.not_indexed(variant_id) == {"q1": [0, 2]}
-
-
-@pytest.mark.parametrize("damaged", [["q1"], {"q1": 0}, {"q1": ["first"]}, "q1"])
-def test_a_record_that_names_no_evidence_is_damaged(run, damaged):
-    variant_id = run.variants[0].variant_id
-    run.variant_dir(variant_id).mkdir(parents=True, exist_ok=True)
-    write_json(run.variant_dir(variant_id) / "record.json", {"not_indexed": damaged})
-    with pytest.raises(DamagedFile, match="not indexed"):
-        run.not_indexed(variant_id)
+    for damaged in (["q1"], {"q1": 0}, {"q1": ["first"]}, "q1"):
+        write_json(folder / "record.json", {"not_indexed": damaged})
+        with pytest.raises(DamagedFile, match="not indexed"):
+            run.not_indexed(variant_id)
 
 
 def test_a_name_stays_with_the_folder_and_two_folders_of_one_name_differ(tmp_path):

@@ -141,11 +141,7 @@ def _draw_front(axes: Axes, comparison: Comparison, front: Front, cost: Cost) ->
 
 
 def paired_figure(comparison: Comparison, variant_id: str, metric: str | None = None) -> ShownFigure:
-    """Plot a bar for each question, from most lost to most won, and the mean of all with its 95% interval.
-
-    Raises:
-        ConfigError: as `paired_questions`.
-    """
+    """Plot a bar for each question, from most lost to most won, and the mean of all with its 95% interval."""
     table = comparison.paired(variant_id, metric)
     name = metric or comparison.main_metric or ""
     gains = [float(gain) for gain in table["gain"]]

@@ -21,10 +21,8 @@ def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: i
 
     A hit that is not among the first of a list is drawn below its last line.
 
-    Args:
-        lists: rankings of the same parents by name, in the order in which they are drawn.
-        question: with its evidence located, as a trace has it.
-        first: how many hits of each list are drawn.
+    `lists` are rankings of the same parents by name, in the order in which they are drawn, of each the `first` hits;
+    the evidence of `question` is located, as a trace has it.
     """
     shown = {name: list(hits[:first]) for name, hits in lists.items()}
     hits = {hit.parent_id: hit for found in shown.values() for hit in found}

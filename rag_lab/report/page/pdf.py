@@ -31,11 +31,7 @@ def find_browser() -> str | None:
 
 
 def write_pdf(page: Path) -> Path:
-    """Print `page`, the report of a run, into report.pdf beside it and return that path.
-
-    Raises:
-        RagLabError: if there is no browser that can print it, or it did not.
-    """
+    """Print `page`, the report of a run, into report.pdf beside it and return that path."""
     browser = find_browser()
     if browser is None:
         raise RagLabError(

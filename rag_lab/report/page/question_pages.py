@@ -123,14 +123,8 @@ def bodies_or_pages(
 ) -> dict[str, Markup]:
     """Return what every variant did with each question, or write it to `folder`, a page a question, and return nothing.
 
-    Args:
-        comparison: the run.
-        folder: where pages are written; those of an earlier report are removed from it.
-        report: the file name of the report, beside `folder`.
-        most_chars: from how many characters on they are written; None is never.
-
-    Raises:
-        RagLabError: if a page cannot be written.
+    Pages of an earlier report are removed from `folder`. `report` is the file name of the report, beside it; more than
+    `most_chars` characters in all are written to pages, where it is None never.
     """
     bodies: dict[str, Markup] = {}
     names, write = anchors(comparison.asked), None
