@@ -201,11 +201,7 @@ class Pipeline:
         return self.dataset.language or self.index.language()
 
     def prepare(self, questions: Sequence[Question] = ()) -> None:
-        """Build what the searches read for these questions, where it is missing, so that none is charged with it.
-
-        Raises:
-            ConfigError: if the embedding model does not read all of the chunks, and `on_truncation` is `refuse`.
-        """
+        """Build what the searches read for these questions, where it is missing, so that none is charged with it."""
         with working_at(self.home_override):
             self._refuse_truncation()
             prepare(self.parts, self.stages, questions)

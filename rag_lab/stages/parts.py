@@ -96,11 +96,7 @@ class CustomStage(BuiltInStage):
         return (trace.question.text,)
 
     def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Return what becomes of a result.
-
-        Raises:
-            CustomCodeError: if what was returned is not what this slot takes.
-        """
+        """Return what becomes of a result; raise `CustomCodeError` where it is not what this slot takes."""
         raise NotImplementedError
 
     def outcome(self, trace: Trace) -> Outcome:
@@ -126,7 +122,7 @@ class CheckedStage:
         is_visible: tells whether the asker of a question may see a file.
     """
 
-    def __init__(self, stage: Stage, code: CustomCode, sets: tuple[str, ...], is_visible: IsVisible) -> None:
+    def __init__(self, stage: Stage, code: CustomCode, sets: Sequence[str], is_visible: IsVisible) -> None:
         self._stage, self.code, self._is_visible = stage, code, is_visible
         self.name = stage.name
         # What is checked for one asker must not be replayed for another.
@@ -143,11 +139,7 @@ class CheckedStage:
         return self.code.identity()
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Run the batch.
-
-        Raises:
-            CustomCodeError: if it gives nothing usable; `run_stage` then runs each trace alone.
-        """
+        """Run the batch; where that raises `CustomCodeError`, `run_stage` runs each trace alone."""
         outcomes: list[Outcome] = self.code.call(list(traces), accept=lambda returned: self._accepted(returned, traces))
         return outcomes
 
@@ -196,27 +188,20 @@ def stage_of(
     module = from_object(parts.overrides[slot], kind) if slot in parts.overrides else kind.find(name)
     if slot not in parts.overrides and name in built_in:
         return built_in[name]()
-    if is_whole(module):
-        return whole_stage(kind, module, custom(code_of(kind, module, "run")).writes, parts.index)
-    return custom(code_of(kind, module))
+    return module_stage(kind, module, parts.index, custom)
 
 
-def is_whole(module: Module) -> bool:
-    """Tell whether a module is a whole `Stage`."""
-    return all(hasattr(module.value, name) for name in _WHOLE)
-
-
-def whole_stage(kind: Kind, module: Module, sets: tuple[str, ...], index: CorpusIndex) -> CheckedStage:
-    """Return a module that is a whole `Stage`, held to its contract."""
-    return CheckedStage(module.value, code_of(kind, module, "run"), sets, index.is_visible)
-
-
-def code_of(kind: Kind, module: Module, method: str | None = None) -> CustomCode:
-    """Return a module as something that is called."""
+def module_stage(
+    kind: Kind, module: Module, index: CorpusIndex, custom: Callable[[CustomCode], Stage], method: str | None = None
+) -> Stage:
+    """Return the stage that `custom` makes of a module, or of its `method`; a whole `Stage` is held to its contract."""
     declared = getattr(module.value, "stage_kind", kind.name)
     if declared != kind.name:
         raise ConfigError(f"{module.name!r} says that it is a {declared}, and stands where a {kind.name} is due.")
-    return CustomCode(module, f"{kind.name} {module.name!r}", method)
+    is_whole = all(hasattr(module.value, name) for name in _WHOLE)
+    code = CustomCode(module, f"{kind.name} {module.name!r}", "run" if is_whole else method)
+    stage = custom(code)
+    return CheckedStage(module.value, code, stage.writes, index.is_visible) if is_whole else stage
 
 
 def failed_call(error: CustomCodeError) -> Outcome:

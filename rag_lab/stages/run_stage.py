@@ -84,10 +84,9 @@ def run_stage(
 ) -> list[Trace]:
     """Return `traces` with the stage's results and its record, in order; traces that have failed pass through.
 
-    Where it `refuses`, a trace fails of which a model was sent more than it reads.
-
-    Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most. What the memories
-    below the stage count in `replayed` is added to its seconds.
+    Where it `refuses`, a trace fails of which a model was sent more than it reads. Results are saved after each batch
+    of `stage.batch_size`, so that a kill loses one batch at most. What the memories below the stage count in
+    `replayed` is added to its seconds.
     """
     remembering = memory if stage.costly else None
     identity = digest(stage.identity()) if remembering else ""
@@ -124,13 +123,9 @@ def run_stage(
 
 
 def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str] = ()) -> str:
-    """Return the digest of all that can change the stage's result for this trace.
+    """Return the digest of all that can change the stage's result for this trace, but for fields named in `without`.
 
-    Args:
-        stage: of which the fields that it reads count, but for those named in `without`.
-        identity: the digest of the stage's.
-        trace: of one question and repeat.
-        without: fields whose values are not known yet.
+    `identity` is the digest of the stage's; of fields `without`, the values are not known yet.
     """
     reads = {}
     for path in stage.reads:

@@ -184,12 +184,7 @@ def minutes_ahead(bill: CostEstimate) -> tuple[float, list[str]]:
 
 
 def estimate(plan: Plan, home: Path | None = None, tree: WorkTree | None = None) -> CostEstimate:
-    """Return what a sweep of `plan` would do now, a race at most. No model is loaded and no index built.
-
-    Raises:
-        ModelError: if a model cannot tell its identity.
-        ConfigError: if the user's price table cannot be read, or nothing can be written to the home folder.
-    """
+    """Return what a sweep of `plan` would do now, a race at most. No model is loaded and no index built."""
     folder = home or home_folder.usable_home()
     rates = read_rates(folder)
     with modules_from(plan.folder):

@@ -74,13 +74,7 @@ def earlier_scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]
 def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> list[RunFolder]:
     """Return the runs that were given, or else those of the experiment and of its pilot that hold scores.
 
-    Args:
-        plan: of the experiment.
-        given: run folders, of which each must hold scores.
-        out: the run folder of the experiment; `results/<name>` where None.
-
-    Raises:
-        RagLabError: if one that was given is no run folder.
+    `out` is the run folder of the experiment, `results/<name>` where None.
     """
     if given:
         return [RunFolder.open(path) for path in given]

@@ -58,12 +58,7 @@ class ChatTemplate:
         return tuple(Message(role, text) for role, text in filled if text)  # type: ignore[arg-type]
 
     def check(self, variables: Collection[str], needed: Collection[str]) -> None:
-        """Check that it is a chat that ends with the user, and asks by variables that there are.
-
-        Args:
-            variables: the names that are filled in.
-            needed: names of which it must use at least one: without, it would ask the same of every question.
-        """
+        """Check that it is a chat that ends with the user, and uses only `variables`, at least one of `needed`."""
         from jinja2 import Environment, nodes
         from jinja2.meta import find_undeclared_variables
 
@@ -135,11 +130,7 @@ class PromptPlace:
         return ""
 
     def read(self, file: str) -> ChatTemplate | None:
-        """Return the prompt in a file beside the experiment, or one that is shipped; None for the one that is built in.
-
-        Raises:
-            ConfigError: if there is no such file, it is no template, or it asks by variables that there are not.
-        """
+        """Return the prompt in a file beside the experiment, or one that is shipped; None for what is built in."""
         if file == BUILT_IN:
             return None
         path = Path(modules_folder(), *PurePosixPath(file).parts)

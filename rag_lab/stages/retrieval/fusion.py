@@ -88,16 +88,6 @@ class Ranking:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One unit in one list, of which the first is the one with the largest weight."""
-
-    place: int  # of the list
-    rank: int
-    hit: Hit
-    value: float  # what the list adds to the unit's score beyond what it adds to a unit that it does not hold
-
-
 def fuse(
     rankings: Sequence[Ranking],
     limit: int,
@@ -113,21 +103,22 @@ def fuse(
     stands first in `rankings` decides. A unit keeps the scores of every step, and the best-matching child of the list
     that ranks it highest. The new score is kept under the name `step`, too.
     """
-    entries: dict[str, list[_Entry]] = {}
+    # By unit, for each list that holds it: the list's place, the first of which has the largest weight, the rank, the
+    # hit, and what the list adds to the unit's score beyond what it adds to a unit that it does not hold.
+    entries: dict[str, list[tuple[int, int, Hit, float]]] = {}
     floors: list[float] = []
     for place, ranking in enumerate(sorted(rankings, key=lambda one: -one.weight)):
         hits = sorted(ranking.hits, key=lambda hit: -hit.score)
         values, absent = normalize([hit.score for hit in hits], normalization, constant)
         floors.append(ranking.weight * absent)
         for rank, (hit, value) in enumerate(zip(hits, values, strict=True), start=1):
-            entry = _Entry(place, rank, hit, ranking.weight * (value - absent))
-            entries.setdefault(hit.parent_id, []).append(entry)
+            entries.setdefault(hit.parent_id, []).append((place, rank, hit, ranking.weight * (value - absent)))
     floor = math.fsum(floors)
     fused = []
     for found in entries.values():
-        score = math.fsum([floor, *(entry.value for entry in found)])  # exact: rounding does not depend on the order
-        hit = merged([(entry.rank, entry.hit) for entry in found], score, step)
-        fused.append((-score, [(entry.place, entry.rank) for entry in found], hit))
+        score = math.fsum([floor, *(value for *_, value in found)])  # exact: rounding does not depend on the order
+        hit = merged([(rank, hit) for _, rank, hit, _ in found], score, step)
+        fused.append((-score, [(place, rank) for place, rank, *_ in found], hit))
     return [hit for *_, hit in sorted(fused, key=lambda item: item[:2])[:limit]]
 
 

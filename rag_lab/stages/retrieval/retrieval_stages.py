@@ -25,7 +25,7 @@ from rag_lab.corpus.index.found_chunks import FoundChunks
 from rag_lab.errors import ConfigError
 from rag_lab.records import Chunk, Hit, Level, Question, Trace
 from rag_lab.stages.kinds import HYDE_WRITERS, SEARCHES
-from rag_lab.stages.parts import Parts, code_of, failed_call, is_whole, whole_stage
+from rag_lab.stages.parts import Parts, failed_call, module_stage
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
 from rag_lab.stages.retrieval.search import RETRIEVE_HYDE, DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr
@@ -271,13 +271,14 @@ def _mmr(parts: Parts) -> SearchMmr | None:
 
 
 def _custom_search(module: Module, parts: Parts) -> Stage:
-    if is_whole(module):
-        stage = whole_stage(SEARCHES, module, ("hits",), parts.index)
-        if not any(path.startswith(_ENTRY) for path in stage.writes):
-            raise ConfigError(f"The search {module.name!r} must say where its hits go: writes = ('hits.its_name',).")
-        return stage
-    builds = hasattr(module.value, "build")
-    code = code_of(SEARCHES, module, "build" if builds else None)
-    searcher = CustomSearcher(parts.index, code, module.name, parts.retrieval.level, builds)
-    k, is_remembered = parts.retrieval.base_k, bool(module.source)
-    return CustomSearch(searcher, parts.index, k, module.name, _least(parts), costly=is_remembered)
+    builds, retrieval, index = hasattr(module.value, "build"), parts.retrieval, parts.index
+
+    def custom(code: CustomCode) -> CustomSearch:
+        searcher = CustomSearcher(index, code, module.name, retrieval.level, builds)
+        is_remembered = bool(module.source)
+        return CustomSearch(searcher, index, retrieval.base_k, module.name, _least(parts), costly=is_remembered)
+
+    stage = module_stage(SEARCHES, module, index, custom, "build" if builds else None)
+    if not any(path.startswith(_ENTRY) for path in stage.writes):
+        raise ConfigError(f"The search {module.name!r} must say where its hits go: writes = ('hits.its_name',).")
+    return stage
