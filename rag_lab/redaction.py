@@ -70,13 +70,17 @@ def hide_known_in(value: Any) -> Any:
 
 def hide_known_json(text: str, indent: int | None = None) -> str:
     """Return a JSON text with `hide_known` done to the texts in it; numbers stay what they are."""
-    return _hidden_json(text, _forms(), indent)
+    return next(hide_known_jsons([text], indent))
 
 
-def hide_known_jsons(texts: Iterable[str]) -> Iterator[str]:
+def hide_known_jsons(texts: Iterable[str], indent: int | None = None) -> Iterator[str]:
     """Yield each JSON text with `hide_known_json` done to it; the environment is read once for all of them."""
     forms = _forms()
-    return (_hidden_json(text, forms, None) for text in texts)
+    for text in texts:
+        if _without(text, forms) == text:
+            yield text
+        else:
+            yield json.dumps(hide_known_in(json.loads(text)), indent=indent, ensure_ascii=False)
 
 
 def redact(text: str) -> str:
@@ -117,12 +121,6 @@ def one_line(text: str, limit_chars: int = 300) -> str:
     """Return what a server said on one line: redacted, control characters visible, cut to `limit_chars` characters."""
     words = " ".join(hide_known(text).split())[:_READ_CHARS]
     return visible(redact_sentence(words))[:limit_chars]
-
-
-def _hidden_json(text: str, forms: tuple[str, ...], indent: int | None) -> str:
-    if _without(text, forms) == text:
-        return text
-    return json.dumps(hide_known_in(json.loads(text)), indent=indent, ensure_ascii=False)
 
 
 def _without(text: str, forms: tuple[str, ...]) -> str:

@@ -83,11 +83,20 @@ def test_a_second_run_computes_nothing_and_keeps_the_first_runs_seconds(memory):
     assert [replace(t, stages=()) for t in second] == [replace(t, stages=()) for t in first]
 
 
-def test_one_new_question_costs_one_question(memory):
-    run_stage(Shout(), traces("a", "b"), memory)
-    stage = Shout()
-    run_stage(stage, traces("a", "new", "b"), memory)
-    assert stage.seen == ["new"]
+@pytest.mark.parametrize(
+    ("first", "version", "asked", "repeat", "seen"),
+    [
+        (Shout(), 1, ["a", "new", "b"], 0, ["new"]),
+        (Shout(), 1, ["a"], 1, ["a"]),  # repeats are never shared
+        (Shout(), 2, ["a"], 0, ["a"]),
+        (Shout(transient="b"), 1, ["a", "b"], 0, ["b"]),  # another attempt may cure it
+    ],
+)
+def test_what_is_new_costs_itself_alone(memory, first, version, asked, repeat, seen):
+    run_stage(first, traces("a", "b"), memory)
+    stage = Shout(version=version)
+    run_stage(stage, traces(*asked, repeat=repeat), memory)
+    assert stage.seen == seen
 
 
 def test_equal_questions_are_computed_once(memory):
@@ -97,33 +106,12 @@ def test_equal_questions_are_computed_once(memory):
     assert [trace.search_query for trace in done] == ["A", "A"]
 
 
-def test_repeats_are_never_shared(memory):
-    run_stage(Shout(), traces("a"), memory)
-    stage = Shout()
-    run_stage(stage, traces("a", repeat=1), memory)
-    assert stage.seen == ["a"]
-
-
-def test_another_version_shares_nothing(memory):
-    run_stage(Shout(), traces("a"), memory)
-    stage = Shout(version=2)
-    run_stage(stage, traces("a"), memory)
-    assert stage.seen == ["a"]
-
-
 def test_a_kill_loses_one_batch_at_most(memory):
     with pytest.raises(RuntimeError):
         run_stage(Shout(fail_at="d"), traces("a", "b", "c", "d"), memory)
     stage = Shout()
     run_stage(stage, traces("a", "b", "c", "d"), memory)
     assert stage.seen == ["c", "d"]
-
-
-def test_what_another_attempt_may_cure_is_not_remembered(memory):
-    run_stage(Shout(transient="b"), traces("a", "b"), memory)
-    stage = Shout()
-    run_stage(stage, traces("a", "b"), memory)
-    assert stage.seen == ["b"]
 
 
 def test_failed_traces_pass_through_untouched(memory):

@@ -47,39 +47,31 @@ class Parse(BuiltInStage):
 
     def outcome(self, trace: Trace) -> Outcome:
         """Parse the reply of one trace."""
-        read = parse_text if self.as_text else parse_reply
         try:
-            answer, rule = read(trace.raw_text or "", trace.passages)
+            answer, rule = parse_reply(trace.raw_text or "", trace.passages, as_text=self.as_text)
         except RepairError as error:
             return Outcome(status="failed", reason=str(error))
         return Outcome({"answer": answer}, "fallback" if rule else "ok", f"repaired: {rule}" if rule else "")
 
 
-def parse_reply(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
+def parse_reply(raw: str, passages: Sequence[Passage], *, as_text: bool = False) -> tuple[Answer, str]:
     """Return the answer in `raw` and the repair rule that was needed ('' for none).
 
     An answer that goes round in a circle is cut, by such a rule. A citation counts only if it names a passage of the
-    context; others are kept as rejected.
+    context; others are kept as rejected. `as_text` takes all of it but its thinking as the answer, which cites nothing.
 
     Raises:
         RepairError: if no object with an answer can be read.
     """
     text, thinking = split_thinking(raw)
-    value, rule = read_json(text)
-    try:
-        reply = Reply.model_validate(value)
-    except ValidationError:
-        raise RepairError("the object in the reply has no text under 'answer'") from None
-    return _answer(reply, thinking, rule, passages)
-
-
-def parse_text(raw: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
-    """Return `raw` without its thinking as an answer that cites nothing, and the repair rule; see `parse_reply`."""
-    text, thinking = split_thinking(raw)
-    return _answer(Reply(answer=text), thinking, "", passages)
-
-
-def _answer(reply: Reply, thinking: str, rule: str, passages: Sequence[Passage]) -> tuple[Answer, str]:
+    if as_text:
+        reply, rule = Reply(answer=text), ""
+    else:
+        value, rule = read_json(text)
+        try:
+            reply = Reply.model_validate(value)
+        except ValidationError:
+            raise RepairError("the object in the reply has no text under 'answer'") from None
     answer, rounds = without_loop(reply.answer.strip())
     if rounds:
         rule = "; ".join(filter(None, [rule, f"said the same {rounds} times, which is kept once"]))
