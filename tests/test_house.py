@@ -152,14 +152,14 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_395,  # 1_100
+    "ground": 1_375,  # 1_100
     "_kit": 2_100,  # 1_800
     "memory": 1_370,  # 1_300
     "models": 8_840,  # 7_300
     "stores": 1_490,  # 1_500
     "corpus": 4_840,  # 4_600
     "data": 2_370,  # 2_100
-    "stages": 4_590,  # 4_100
+    "stages": 4_370,  # 4_100
     "corpus_profile": 400,  # 400
     "statistics": 3_530,  # 3_500
     "evaluation": 3_380,  # 3_300
