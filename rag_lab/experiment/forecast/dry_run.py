@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -72,8 +72,7 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
     embedder = RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
     tools = Tools(judge, embedder, language=experiment.judge_language)
     judged = [metric for name in experiment.metrics if _asks_judge(metric := build_metric(name, tools))]
-    least: int = getattr(judge, "least_thinking_tokens", 0)
-    scores = ScoreWalk(Memory(home / "scores.sqlite"), tally, experiment.judge or "", least)
+    scores = Memory(home / "scores.sqlite")
     stages: list[str] = []
     pipeline: Pipeline | None = None
     varied = {key for variant in plan.variants for key in variant.changes}
@@ -83,7 +82,7 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
         stages += [stage.name for stage in pipeline.stages]
         traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
         for metric in judged:
-            scores.count(metric, traces)
+            _count_scores(metric, traces, scores, tally, experiment.judge or "")
         if tree is not None:
             settings = {key: value for key, value in variant.config.flat().items() if key in varied}
             steps = [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
@@ -125,46 +124,33 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
     ]
 
 
-@dataclass(frozen=True)
-class ScoreWalk:
-    """Puts the calls of a metric in `tally`; `judge` is the name of the model that it asks."""
-
-    memory: Memory
-    tally: Tally
-    judge: str
-    thinking_tokens: int = 0  # of a reply of a judge that cannot stop thinking
-
-    def count(self, metric: CostlyMetric, traces: Sequence[PartialTrace]) -> None:
-        """Count the scores of `metric` that must be made."""
-        identity = digest(dict(metric.identity()))
-        keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
-        known = self.memory.recall(keyed)
-        calls: JudgeCalls | None = None  # nobody knows how often a custom metric asks that does not say so
-        if not isinstance(metric, CustomMetric):
-            calls = CALLS[metric.name]
-        elif metric.info.calls is not None:
-            calls = JudgeCalls(metric.info.calls, 0, 0)
-        nothing = Work(metric.name, self.judge, "score" if calls is None else "call")
-        for key, each in keyed.items():
-            if not self.tally.is_new(key):
-                continue
-            if key in known:
-                self.tally.add(replace(nothing, remembered=1))
-            elif calls is None:
-                self.tally.add(replace(nothing, n=1, cost_usd=None, minutes=None))
-            else:  # at most: scores that ask the judge the same thing share its reply
-                n = calls.of(len(each.trace.passages))
-                texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
-                self.tally.add(
-                    replace(
-                        nothing,
-                        n=n,
-                        at_most=True,
-                        tokens_in=n * (calls.prompt_tokens + texts),
-                        tokens_out=n * (MOST_REPLY_TOKENS + self.thinking_tokens),
-                        thinking_tokens=n * self.thinking_tokens,
-                    )
-                )
+def _count_scores(
+    metric: CostlyMetric, traces: Sequence[PartialTrace], memory: Memory, tally: Tally, judge: str
+) -> None:
+    """Put in the tally the calls of the judge for those scores of `metric` that must be made."""
+    identity = digest(dict(metric.identity()))
+    keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
+    known = memory.recall(keyed)
+    calls: JudgeCalls | None = None  # nobody knows how often a custom metric asks that does not say so
+    if not isinstance(metric, CustomMetric):
+        calls = CALLS[metric.name]
+    elif metric.info.calls is not None:
+        calls = JudgeCalls(metric.info.calls, 0, 0)
+    nothing = Work(metric.name, judge, "score" if calls is None else "call")
+    model = shared.chat_model(judge) if judge else None
+    thinking: int = getattr(model, "least_thinking_tokens", 0)  # of one that cannot stop thinking
+    for key, each in keyed.items():
+        if not tally.is_new(key):
+            continue
+        if key in known:
+            tally.add(replace(nothing, remembered=1))
+        elif calls is None:
+            tally.add(replace(nothing, n=1, cost_usd=None, minutes=None))
+        else:  # at most: scores that ask the judge the same thing share its reply
+            n, texts = calls.of(len(each.trace.passages)), sum(map(counted_tokens, _texts(metric.reads(each.trace))))
+            work = replace(nothing, n=n, at_most=True, tokens_in=n * (calls.prompt_tokens + texts))
+            tokens_out = n * (MOST_REPLY_TOKENS + thinking)
+            tally.add(replace(work, tokens_out=tokens_out, thinking_tokens=n * thinking))
 
 
 def _asks_judge(metric: Metric) -> TypeGuard[CostlyMetric]:

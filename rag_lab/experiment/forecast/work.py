@@ -137,22 +137,16 @@ def _branch(paths: Sequence[_Path], depth: int, known: Mapping[str, Any], stage:
     shared = {key: value for key, value in first.items() if all(path.settings.get(key) == value for path in paths)}
     label = variant_label({key: value for key, value in shared.items() if key not in known})
     work: list[Work] = []
-    while len({_at(path, depth) for path in paths}) == 1 and depth < max(len(path.steps) for path in paths):
+    while depth < len(paths[0].steps) and len({path.steps[depth] for path in paths}) == 1:
         work += [one for path in paths for one in path.work.get(path.steps[depth][0], ())]
         depth += 1
-    parts: dict[Step | None, list[_Path]] = {}
-    for path in paths:
-        parts.setdefault(_at(path, depth), []).append(path)
-    branches: tuple[Branch, ...] = ()
-    if len(paths) > 1:
-        branches = tuple(_branch(part, depth, shared, step[0] if step else "") for step, part in parts.items())
+    parts: dict[Step, list[_Path]] = {}
+    for path in paths if len(paths) > 1 else ():  # the last step of each is its own
+        parts.setdefault(path.steps[depth], []).append(path)
+    branches = tuple(_branch(part, depth, shared, step[0]) for step, part in parts.items())
     counts: Counter[str] = Counter()
     for one in work:
         counts[one.unit] += one.n
     units = tuple((unit, n) for unit, n in counts.items() if n)
     at_most = any(one.at_most for one in work)
     return Branch(label if branches else paths[0].variant, stage, len(paths), units, at_most, branches)
-
-
-def _at(path: _Path, depth: int) -> Step | None:
-    return path.steps[depth] if depth < len(path.steps) else None

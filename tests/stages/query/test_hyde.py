@@ -8,50 +8,32 @@ from rag_lab.stages.query.hyde import SUGGESTED, Hyde, RouteHyde
 from rag_lab.stages.query.prompts import GENERAL, HYDE
 from rag_lab.testing import ScriptedChat
 
+ROUTED = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
 ONLY_FUZZY = {name: name == "fuzzy" for name in QUERY_CLASSES}
 
 
-def routed(rule, query_class, suggested=None):
+@pytest.mark.parametrize(
+    ("rule", "query_class", "suggested", "route", "reason"),
+    [
+        (ONLY_FUZZY, "fuzzy", None, "fuzzy", "class fuzzy: on"),
+        *((ONLY_FUZZY, name, None, None, f"class {name}: off") for name in QUERY_CLASSES if name != "fuzzy"),
+        (ONLY_FUZZY, "specific", True, None, "class specific: off, against the model's suggestion (on)"),
+        (ONLY_FUZZY, "fuzzy", False, "fuzzy", "class fuzzy: on, against the model's suggestion (off)"),
+        (ONLY_FUZZY, "fuzzy", True, "fuzzy", "class fuzzy: on"),
+        (ONLY_FUZZY, None, None, None, "no HyDE: the question has no class"),
+        (SUGGESTED, "specific", True, "specific", "the understanding suggested it on"),
+        (SUGGESTED, None, True, GENERAL, "the understanding suggested it on"),
+        (SUGGESTED, "fuzzy", False, None, "the understanding suggested it off"),
+        (SUGGESTED, "fuzzy", None, None, "no HyDE: the understanding suggested nothing"),
+        (None, None, None, GENERAL, "always"),
+    ],
+)
+def test_a_question_is_routed_by_its_class_or_the_suggestion_and_the_record_says_why(
+    rule, query_class, suggested, route, reason
+):
     (outcome,) = RouteHyde(rule).run([Trace(Question("q", "?"), query_class=query_class, hyde_suggested=suggested)])
-    return outcome
-
-
-@pytest.mark.parametrize("query_class", QUERY_CLASSES)
-def test_the_class_rule_decides(query_class):
-    assert routed(ONLY_FUZZY, query_class).updates == ({"hyde_route": "fuzzy"} if query_class == "fuzzy" else {})
-
-
-def test_the_class_rule_overrides_the_models_suggestion_and_says_so():
-    off = routed(ONLY_FUZZY, "specific", suggested=True)
-    assert off.updates == {}
-    assert "against the model's suggestion (on)" in off.reason
-    on = routed(ONLY_FUZZY, "fuzzy", suggested=False)
-    assert on.updates == {"hyde_route": "fuzzy"}
-    assert "against the model's suggestion (off)" in on.reason
-    assert "against" not in routed(ONLY_FUZZY, "fuzzy", suggested=True).reason
-
-
-def test_a_question_without_a_class_is_a_fallback():
-    outcome = routed(ONLY_FUZZY, None)
-    assert outcome.status == "fallback"
-    assert outcome.updates == {}
-
-
-def test_where_the_understanding_suggests_it_its_word_decides_and_the_class_names_the_prompt():
-    assert routed(SUGGESTED, "specific", suggested=True).updates == {"hyde_route": "specific"}
-    assert routed(SUGGESTED, None, suggested=True).updates == {"hyde_route": GENERAL}
-    off = routed(SUGGESTED, "fuzzy", suggested=False)
-    assert (off.updates, off.status, off.reason) == ({}, "ok", "the understanding suggested it off")
-
-
-def test_without_a_suggestion_there_is_no_hyde_and_that_is_said():
-    outcome = routed(SUGGESTED, "fuzzy")
-    assert (outcome.updates, outcome.status) == ({}, "fallback")
-    assert "suggested nothing" in outcome.reason
-
-
-def test_always_needs_no_class():
-    assert routed(None, None).updates == {"hyde_route": GENERAL}
+    assert (outcome.updates, outcome.reason) == ({"hyde_route": route} if route else {}, reason)
+    assert outcome.status == ("fallback" if reason.startswith("no HyDE") else "ok")
 
 
 @pytest.mark.parametrize("route", [GENERAL, *QUERY_CLASSES])
@@ -83,14 +65,10 @@ def test_only_routed_questions_cost_a_call():
 
 @pytest.mark.parametrize("reply", ["  ", ChatReply(error="rate limit", transient=True)])
 def test_a_model_that_writes_nothing_is_a_fallback(reply):
-    trace = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
-    (outcome,) = Hyde(ScriptedChat([reply]), max_tokens=32).run([trace])
+    (outcome,) = Hyde(ScriptedChat([reply]), max_tokens=32).run([ROUTED])
     assert outcome.status == "fallback"
     assert "searched without HyDE" in outcome.reason
     assert outcome.lasting == isinstance(reply, str)
-
-
-ROUTED = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
 
 
 def test_several_documents_are_sampled_apart_and_one_is_greedy():
@@ -122,14 +100,12 @@ def test_every_question_gets_its_own_documents():
 def test_what_the_machine_took_for_all_documents_of_a_question_is_on_its_record():
     uses = [MachineUse(2.0, 300.0, 5.0), None, MachineUse(2.0, 320.0, 7.0)]
     replies = [ChatReply("A passage.", machine=use) for use in uses]
-    trace = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
-    (outcome,) = Hyde(ScriptedChat(replies), max_tokens=32, n=3).run([trace])
+    (outcome,) = Hyde(ScriptedChat(replies), max_tokens=32, n=3).run([ROUTED])
     assert outcome.machine == MachineUse(2.0, 320.0, 12.0)
-    (unmeasured,) = Hyde(ScriptedChat(["A passage."]), max_tokens=32).run([trace])
+    (unmeasured,) = Hyde(ScriptedChat(["A passage."]), max_tokens=32).run([ROUTED])
     assert unmeasured.machine is None
 
 
 def test_a_reply_that_broke_off_with_some_text_is_said_to_be_lost():
-    trace = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
-    (outcome,) = Hyde(ScriptedChat([ChatReply("A pass", error="the server ended in the middle")]), 32).run([trace])
+    (outcome,) = Hyde(ScriptedChat([ChatReply("A pass", error="the server ended in the middle")]), 32).run([ROUTED])
     assert outcome.reason == "searched without HyDE: the server ended in the middle"
