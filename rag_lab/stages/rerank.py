@@ -85,9 +85,9 @@ class PairRerank(BuiltInStage):
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Score all pairs of the batch in one call, then order each trace's candidates."""
         pairs = self.pairs(traces)
-        scores, unread = iter(self.scorer.score(pairs)), iter(truncated_in_pairs(self.scorer, pairs))
+        scores, truncated = iter(self.scorer.score(pairs)), iter(truncated_in_pairs(self.scorer, pairs))
         return [
-            self._order(hits, [next(scores) for _ in hits], [next(unread) for _ in hits])
+            self._order(hits, [next(scores) for _ in hits], [next(truncated) for _ in hits])
             for hits in (trace.candidates for trace in traces)
         ]
 
@@ -99,7 +99,7 @@ class PairRerank(BuiltInStage):
             for hit in trace.candidates
         ]
 
-    def _order(self, hits: Sequence[Hit], scores: Sequence[float], unread: Sequence[int]) -> Outcome:
+    def _order(self, hits: Sequence[Hit], scores: Sequence[float], truncated: Sequence[int]) -> Outcome:
         totals = list(scores)
         if self.retrieval_weight:
             # The better cosine of each hit, by question or by hypothetical document; merged scores where one has none:
@@ -113,9 +113,9 @@ class PairRerank(BuiltInStage):
             for hit, score, total in zip(hits, scores, totals, strict=True)
         ]
         scored.sort(key=lambda hit: -hit.score)  # stable: ties keep the order of the merge
-        n_cut = sum(n > 0 for n in unread)
+        n_cut = sum(n > 0 for n in truncated)
         reason = f"{n_cut} of {len(hits)} passages are longer than the reranker reads" if n_cut else ""
-        return Outcome({"ranked": tuple(scored[: self.keep])}, reason=reason, truncated_tokens=sum(unread))
+        return Outcome({"ranked": tuple(scored[: self.keep])}, reason=reason, truncated_tokens=sum(truncated))
 
 
 def _text(index: CorpusIndex, hit: Hit, passage: ReadText) -> str:
@@ -150,10 +150,10 @@ class CustomReranker(CustomStage):
             raise CustomCodeError(
                 f"the reranker returned {type(returned).__name__} where a score for each passage is due"
             )
-        given = list(returned)
-        if len(given) != len(trace.candidates):
-            raise CustomCodeError(f"the reranker returned {len(given)} scores for {len(trace.candidates)} passages")
-        kept = [(hit, score) for hit, score in zip(trace.candidates, given, strict=True) if score is not None]
+        values = list(returned)
+        if len(values) != len(trace.candidates):
+            raise CustomCodeError(f"the reranker returned {len(values)} scores for {len(trace.candidates)} passages")
+        kept = [(hit, score) for hit, score in zip(trace.candidates, values, strict=True) if score is not None]
         scores = numbers([score for _, score in kept], len(kept), "the reranker")
         scored = [
             replace(hit, score=score, scores={**hit.scores, CUSTOM_SCORE: score})

@@ -95,20 +95,20 @@ def run_stage(
         for place, trace in enumerate(traces)
     ]
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
-    told = StageProgress(progress, stage.name, len(wanted))
-    made: Origin = "computed" if remembering else "cheap"
-    work = _work(stage, wanted, replayed or Replayed(), lambda found: told.saw(found, made))
+    watcher = StageProgress(progress, stage.name, len(wanted))
+    new_origin: Origin = "computed" if remembering else "cheap"
+    work = _work(stage, wanted, replayed or Replayed(), lambda found: watcher.saw(found, new_origin))
     remembered = work.recall(remembering, wanted)
     failed = [key for key, one in remembered.items() if one.status == "failed"] if retries_failed() else []
     known = {key: one for key, one in remembered.items() if key not in failed}
-    with working(stage=stage.name), span(f"stage {stage.name}") as said:
-        said.set(rag_lab__traces=len(wanted), rag_lab__remembered=len(known))
-        told.saw(known, "remembered")
+    with working(stage=stage.name), span(f"stage {stage.name}") as traced_span:
+        traced_span.set(rag_lab__traces=len(wanted), rag_lab__remembered=len(known))
+        watcher.saw(known, "remembered")
         _LOGGER.info("%s begins: %d of %d questions are remembered", stage.name, len(known), len(wanted))
-        told.tell(len(known), "")
+        watcher.tell(len(known), "")
         outcomes = remembered | work.again(remembering, failed)
-        outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], told.tell)
-        told.saw(outcomes, "remembered")
+        outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], watcher.tell)
+        watcher.saw(outcomes, "remembered")
     judged = dict(outcomes)
     for key, one in outcomes.items() if refuses else ():
         if one.truncated_tokens and one.status != "failed":  # a model did not read all that it was sent

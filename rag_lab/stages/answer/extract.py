@@ -65,7 +65,7 @@ class Extract(BuiltInStage):
         texts = self.quoted([passage for trace in traces for passage in trace.passages])
         if not texts:
             return [_abstain(_NOTHING) for _ in traces]
-        unread = dict(zip(texts, truncated_in_texts(self.embedder, texts, "document"), strict=True))
+        truncated = dict(zip(texts, truncated_in_texts(self.embedder, texts, "document"), strict=True))
         vectors = dict(zip(texts, self.embedder.embed_documents(texts), strict=True))
         # The user's wording; where it follows on earlier turns, the query that stands without them.
         questions = [
@@ -74,15 +74,15 @@ class Extract(BuiltInStage):
         queries = self.embedder.embed_queries(questions)
         unread_queries = truncated_in_texts(self.embedder, questions, "query")
         outcomes = []
-        for trace, question, query, lost in zip(traces, questions, queries, unread_queries, strict=True):
+        for trace, question, query, n_truncated in zip(traces, questions, queries, unread_queries, strict=True):
             # A run of which the model reads only the beginning is left out; of a single sentence that is counted.
-            quotes = [one for one in self._quotes(trace.passages) if one.is_unit or not unread[one.text]]
+            quotes = [one for one in self._quotes(trace.passages) if one.is_unit or not truncated[one.text]]
             if not quotes:
                 outcomes.append(_abstain(_NOTHING))
                 continue
             outcome = self._best(question, quotes, [float(vectors[quote.text] @ query) for quote in quotes])
-            lost += sum(unread[quote.text] for quote in quotes)
-            outcomes.append(replace(outcome, truncated_tokens=lost))
+            n_truncated += sum(truncated[quote.text] for quote in quotes)
+            outcomes.append(replace(outcome, truncated_tokens=n_truncated))
         return outcomes
 
     def quoted(self, passages: Sequence[Passage]) -> list[str]:
@@ -113,12 +113,12 @@ class Extract(BuiltInStage):
         scores = (np.array(cosines) + self.word_weight * np.array(shares)) / (1 + self.word_weight)
         best = int(np.argmax(scores.round(_DECIMALS)))
         score, quote = float(scores[best]), quotes[best]
-        told = f"{score:.2f} (cosine {cosines[best]:.2f}, words {shares[best]:.2f})"
+        score_text = f"{score:.2f} (cosine {cosines[best]:.2f}, words {shares[best]:.2f})"
         if score < self.min_score:
-            return _abstain(f"the best quote scores {told}, below answer.quote_min_score {self.min_score:g}")
+            return _abstain(f"the best quote scores {score_text}, below answer.quote_min_score {self.min_score:g}")
         passage = quote.passage
         citation = Citation(passage.number, passage.source, passage.page, quote.text)
-        return Outcome({"answer": Answer(_LINE_END.sub(" ", quote.text), (citation,))}, reason=f"scores {told}")
+        return Outcome({"answer": Answer(_LINE_END.sub(" ", quote.text), (citation,))}, reason=f"scores {score_text}")
 
 
 def _abstain(reason: str) -> Outcome:

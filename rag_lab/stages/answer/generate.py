@@ -87,16 +87,16 @@ class Generate(ChatStage):
 
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
         """Return the request for one trace."""
-        question, said = trace.question, trace.remembered
+        question, remembered = trace.question, trace.remembered
         if self.closed_book:
-            messages = prompts.closed_book_messages(question.text, said)
+            messages = prompts.closed_book_messages(question.text, remembered)
         elif self.prompt is None:
-            messages = prompts.answer_messages(question.text, said, trace.passages, self.as_text)
+            messages = prompts.answer_messages(question.text, remembered, trace.passages, self.as_text)
         else:
             values = {
                 "question": question.text,
-                "history": said.turns,
-                "summary": said.summary,
+                "history": remembered.turns,
+                "summary": remembered.summary,
                 "passages": trace.passages,
                 "context": prompts.render_passages(trace.passages),
                 "not_found": prompts.NOT_FOUND,

@@ -65,7 +65,7 @@ def render_passages(passages: Sequence[Passage]) -> str:
 
 
 def answer_messages(
-    question: str, said: Remembered, passages: Sequence[Passage], as_text: bool = False
+    question: str, remembered: Remembered, passages: Sequence[Passage], as_text: bool = False
 ) -> tuple[Message, ...]:
     """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns."""
     shots = (
@@ -73,14 +73,14 @@ def answer_messages(
         for context, asked, answer, citations in EXAMPLES
     )
     system, asked = SYSTEM_TEXT if as_text else SYSTEM, _ask(render_passages(passages), question)
-    return few_shot(system, shots, asked, earlier_messages(said))
+    return few_shot(system, shots, asked, earlier_messages(remembered))
 
 
-def earlier_messages(said: Remembered) -> tuple[Message, ...]:
+def earlier_messages(remembered: Remembered) -> tuple[Message, ...]:
     """Return what is remembered of the conversation: its summary, then the turns since as they were said."""
-    summary = (Message("user", f"What we talked about so far: {said.summary}"), Message("assistant", "I see."))
-    turns = tuple(Message(turn.role, turn.content) for turn in said.turns)
-    return (*summary, *turns) if said.summary else turns
+    summary = (Message("user", f"What we talked about so far: {remembered.summary}"), Message("assistant", "I see."))
+    turns = tuple(Message(turn.role, turn.content) for turn in remembered.turns)
+    return (*summary, *turns) if remembered.summary else turns
 
 
 def _ask(context: str, question: str) -> str:
@@ -100,10 +100,10 @@ _CLOSED_BOOK_EXAMPLES = (
 )
 
 
-def closed_book_messages(question: str, said: Remembered) -> tuple[Message, ...]:
+def closed_book_messages(question: str, remembered: Remembered) -> tuple[Message, ...]:
     """Return the chat that asks for an answer without passages, after the examples and the earlier turns."""
     shots = (
         (f"Question: {asked}", json.dumps({"answer": answer, "citations": []}))
         for asked, answer in _CLOSED_BOOK_EXAMPLES
     )
-    return few_shot(_CLOSED_BOOK, shots, f"Question: {question}", earlier_messages(said))
+    return few_shot(_CLOSED_BOOK, shots, f"Question: {question}", earlier_messages(remembered))

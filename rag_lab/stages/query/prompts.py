@@ -81,10 +81,10 @@ HYDE: dict[str, str] = {
 }
 
 
-def understanding_messages(question: str, said: Remembered) -> tuple[Message, ...]:
+def understanding_messages(question: str, remembered: Remembered) -> tuple[Message, ...]:
     """Return the chat that asks for class, rewrite and HyDE suggestion; what was said stands before the question."""
-    lines = [f"summary: {said.summary}\n"] if said.summary else []
-    lines += [f"{turn.role}: {turn.content}\n" for turn in said.turns]
+    lines = [f"summary: {remembered.summary}\n"] if remembered.summary else []
+    lines += [f"{turn.role}: {turn.content}\n" for turn in remembered.turns]
     examples = [("", *example) for example in EXAMPLES] + (list(FOLLOW_UPS) if lines else [])
     shots = (
         (f"{before}Question: {asked}", json.dumps({"class": query_class, "rewritten": rewritten, "hyde": hyde}))

@@ -117,8 +117,9 @@ class GuardedRewrite(BuiltInStage):
         if proposed:
             embedded = [self.embedder.embed_queries(list(column)) for column in zip(*texts, strict=True)]
             for trace, some, r, a, w in zip(proposed, texts, *embedded, strict=True):
-                unread = sum(truncated_in_texts(self.embedder, [*set(some)], "query"))  # each is read once
-                decided[id(trace)] = replace(self._decide(trace, float(max(r @ a, r @ w))), truncated_tokens=unread)
+                truncated = sum(truncated_in_texts(self.embedder, [*set(some)], "query"))  # each is read once
+                outcome = self._decide(trace, float(max(r @ a, r @ w)))
+                decided[id(trace)] = replace(outcome, truncated_tokens=truncated)
         return [decided[id(trace)] for trace in traces]
 
     def _decide(self, trace: Trace, similarity: float) -> Outcome:
@@ -136,8 +137,8 @@ class GuardedRewrite(BuiltInStage):
 
 def in_context(trace: Trace) -> str:
     """Return what is remembered of the conversation and the question as one text."""
-    said = trace.remembered
-    return " ".join(filter(None, [said.summary, *(turn.content for turn in said.turns), trace.question.text]))
+    memory = trace.remembered
+    return " ".join(filter(None, [memory.summary, *(turn.content for turn in memory.turns), trace.question.text]))
 
 
 class CustomRewriting(CustomStage):

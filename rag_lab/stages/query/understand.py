@@ -84,11 +84,11 @@ class LlmUnderstanding(ChatStage):
 
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
         """Return the request for one trace, if the model is asked about it."""
-        text, said = trace.question.text, trace.remembered
+        text, memory = trace.question.text, trace.remembered
         if self.only_follow_ups and not trace.question.history:
             return []
-        values = {"question": text, "history": said.turns, "summary": said.summary, "classes": QUERY_CLASSES}
-        messages = self.prompt.messages(values) if self.prompt else prompts.understanding_messages(text, said)
+        values = {"question": text, "history": memory.turns, "summary": memory.summary, "classes": QUERY_CLASSES}
+        messages = self.prompt.messages(values) if self.prompt else prompts.understanding_messages(text, memory)
         seed = self.seed + trace.repeat
         return [ChatRequest(messages, max_tokens=128, seed=seed, json_schema=prompts.UNDERSTANDING_SCHEMA)]
 

@@ -70,8 +70,8 @@ class DenseSearcher:
 
     def truncation(self, searched_by: int, hits: Sequence[Hit]) -> tuple[str, int]:
         """Return in words and as a number which tokens had no effect: of what is `searched_by`, and of the children."""
-        unread = self.index.truncation
-        cut = [] if unread is None else [n for n in unread.of_hits(hits) if n]
+        truncated = self.index.truncation
+        cut = [] if truncated is None else [n for n in truncated.of_hits(hits) if n]
         sentences = [f"{counted(searched_by, 'token')} of what is searched by were not read"] if searched_by else []
         if cut:
             sentences.append(f"of {len(cut)} of {len(hits)} chunks found, {sum(cut):,} tokens were never embedded")
@@ -146,9 +146,9 @@ class Search(BuiltInStage):
         """The list that is filled."""
         return (f"hits.{self.search}",)
 
-    def found(self, hits: Sequence[Hit], reason: str = "", unread: int = 0, seconds: float | None = None) -> Outcome:
+    def found(self, hits: Sequence[Hit], reason: str = "", truncated: int = 0, seconds: float | None = None) -> Outcome:
         """Return the outcome of a trace for which these hits were found."""
-        return Outcome({f"hits.{self.search}": tuple(hits)}, reason=reason, truncated_tokens=unread, seconds=seconds)
+        return Outcome({f"hits.{self.search}": tuple(hits)}, reason=reason, truncated_tokens=truncated, seconds=seconds)
 
     def kept(self, find: Callable[[int], list[list[Hit]]]) -> Sequence[Sequence[Hit]]:
         """Find so many units that there is something to choose from; return of each list what the search hands on."""
@@ -187,8 +187,8 @@ class TextSearch(Search):
             if not found:
                 outcomes.append(self.found((), "nothing to search by", seconds=0.0))
             elif isinstance(self.searcher, DenseSearcher):
-                unread = self.searcher.truncated_in_texts(some)
-                outcomes.append(self.found(hits, *self.searcher.truncation(unread, hits)))
+                truncated = self.searcher.truncated_in_texts(some)
+                outcomes.append(self.found(hits, *self.searcher.truncation(truncated, hits)))
             else:
                 outcomes.append(self.found(hits))
         return outcomes
@@ -230,7 +230,7 @@ class HydeSearch(Search):
             means = unit_vectors(np.stack(sums))  # what each trace is searched by, (n, dim)
             lists = self.kept(lambda k: self.searcher.nearest(means, k, allowed))
             for trace, hits, query in zip(routed, lists, queries, strict=True):
-                unread = self.searcher.truncated_in_texts(trace.hypotheticals)
-                unread += sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
-                outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(unread, hits))
+                truncated = self.searcher.truncated_in_texts(trace.hypotheticals)
+                truncated += sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
+                outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(truncated, hits))
         return [outcomes[id(trace)] for trace in traces]

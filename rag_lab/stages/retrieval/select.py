@@ -139,7 +139,7 @@ class Select(BuiltInStage):
         if self.cut == "knee":
             lists = [hits[: before_largest_drop([hit.score for hit in hits])] for hits in lists]
         selected: Sequence[Sequence[Hit]] = [hits[: self.keep] for hits in lists]
-        unread = self.index.truncation if self.embedder else None  # of the children that are compared
+        truncation = self.index.truncation if self.embedder else None  # of the children that are compared
         if self.embedder:
             relevance = [normalize([hit.score for hit in hits], "min_max")[0] for hits in lists]
             selected = diversified(self.index, self.embedder, lists, relevance, self.keep, self.trade_off)
@@ -147,7 +147,7 @@ class Select(BuiltInStage):
             Outcome(
                 {"ranked": tuple(hits)},
                 reason=f"cut at the knee: {len(left)} of {len(trace.ranked)}" if len(left) < len(trace.ranked) else "",
-                truncated_tokens=0 if unread is None else sum(unread.of_hits(left)),
+                truncated_tokens=0 if truncation is None else sum(truncation.of_hits(left)),
             )
             for trace, left, hits in zip(traces, lists, selected, strict=True)
         ]
