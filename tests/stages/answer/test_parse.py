@@ -27,8 +27,8 @@ def test_what_is_rendered_is_read_back(text, numbers):
     assert rule == ""
 
 
-def test_a_citation_counts_only_if_it_names_a_passage_of_the_context():
-    answer, _ = parse_reply(reply(citations=[1, 3, 0, "two"]), PASSAGES)
+def test_a_citation_counts_once_and_only_if_it_names_a_passage_of_the_context():
+    answer, _ = parse_reply(reply(citations=[1, 3, "1", 0, 1, "two"]), PASSAGES)
     assert answer.citations == (Citation(1, "a.pdf", 1),)
     assert answer.rejected_citations == ("3", "0", "two")
 
@@ -39,20 +39,10 @@ def test_the_ways_in_which_models_write_a_citation(written):
     assert [(c.source, c.page) for c in answer.citations] == [("b.md", None)]
 
 
-def test_the_same_passage_is_cited_once():
-    answer, _ = parse_reply(reply(citations=[1, "1", 1]), PASSAGES)
-    assert len(answer.citations) == 1
-
-
-def test_thinking_is_split_off():
-    answer, _ = parse_reply("<think>Pressure? {no}</think>" + reply(), PASSAGES)
-    assert answer.thinking == "Pressure? {no}"
-    assert answer.text == "140 bar"
-
-
-def test_thinking_without_an_opening_mark_is_split_off() -> None:
-    answer, rule = parse_reply('Is {"answer": "90"} right? No.</think>' + reply(), PASSAGES)
-    assert (answer.thinking, answer.text, rule) == ('Is {"answer": "90"} right? No.', "140 bar", "")
+@pytest.mark.parametrize(("mark", "thinking"), [("<think>", "Pressure? {no}"), ("", 'Is {"answer": "90"} right? No.')])
+def test_thinking_is_split_off_also_without_an_opening_mark(mark, thinking):
+    answer, rule = parse_reply(f"{mark}{thinking}</think>{reply()}", PASSAGES)
+    assert (answer.thinking, answer.text, rule) == (thinking, "140 bar", "")
 
 
 def test_thinking_that_never_ends_leaves_no_answer():
