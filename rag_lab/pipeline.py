@@ -61,8 +61,8 @@ class Pipeline:
         config: which stages, with which parameters and models; where None, the data set's own (`pipeline.yaml`), or the
             defaults.
         questions: what is asked where `run` names nothing else; those of the data set where None.
-        home: where indexes, results, converted weights and the paces of servers are kept; the workbench's folder where
-            None.
+        home: where indexes, results, converted weights and the rate limits of servers are kept; the workbench's folder
+            where None.
         progress: show a bar while documents are embedded, or tell a callable how many texts are done, of how many.
     """
 
