@@ -47,13 +47,13 @@ _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest(AsRead):
-    """What is known of an index without opening it."""
+    """What is known of an index without opening it. Its JSON stays readable, or `_FORMAT` is raised."""
 
     n_files: int  # with a suffix that is read, bad ones included
     n_documents: int  # pages of paged files, and files without pages
     n_parents: int
     n_children: int
-    problems: tuple[tuple[str, str], ...]  # source and reason: what was left out or guessed while it was read
+    problems: tuple[dict[str, str], ...]  # `source` and `reason`: what was left out or guessed while it was read
     made_of: dict[str, Any]  # see `made_of`
 
 
@@ -126,7 +126,7 @@ def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[st
                 n_documents=len(processed.documents),
                 n_parents=len(processed.chunks.parents),
                 n_children=len(processed.chunks.children),
-                problems=processed.problems,
+                problems=tuple({"source": source, "reason": reason} for source, reason in processed.problems),
                 made_of=dict(parts),
                 page_starts=processed.as_read.page_starts,
                 left_out=processed.as_read.left_out,

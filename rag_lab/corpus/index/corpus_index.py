@@ -97,8 +97,8 @@ class CorpusIndex:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What was left out of the corpus or guessed while it was read."""
-        read = (Problem(str(self.corpus_dir / source), reason) for source, reason in self.manifest.problems)
-        return self._passed_over + tuple(read)
+        read = self.manifest.problems
+        return self._passed_over + tuple(Problem(str(self.corpus_dir / bad["source"]), bad["reason"]) for bad in read)
 
     @property
     def files(self) -> tuple[IndexedFile, ...]:

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -104,6 +105,18 @@ def test_an_unchanged_corpus_is_neither_loaded_nor_embedded_again(
     assert again.digest == first.digest
     assert [Path(problem.path).name for problem in first.problems] == ["empty.txt"]
     assert [Path(problem.path).name for problem in again.problems] == ["new.pptx", "empty.txt"]
+
+
+def test_a_manifest_of_an_earlier_release_is_read(corpus: Path, home: Path, embedder: Any) -> None:
+    (corpus / "empty.txt").touch()
+    index = open_index(corpus, CONFIG, embedder, home=home)
+    path = index.path / "index.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["problems"] == [{"source": "empty.txt", "reason": index.problems[0].reason}]
+    del manifest["page_starts"], manifest["left_out"]  # which stood there only where something was in them
+    path.write_text(json.dumps(manifest))
+    again = CorpusIndex(index.path, corpus, index.vectors)
+    assert again.problems == index.problems and again.manifest == index.manifest
 
 
 def test_after_a_change_only_new_texts_are_embedded(corpus: Path, home: Path, embedder: Any) -> None:
