@@ -65,7 +65,7 @@ def groups(shown: Sequence[Section]) -> list[tuple[Group, str]]:
 
 def named_tables(comparison: Comparison) -> dict[str, Sequence[Table]]:
     """Return the tables of a run by the name that one asks for them, in the order of the sections."""
-    return {name: made for section in SECTIONS for name, made in section.tables(comparison).items()}
+    return {name: tables for section in SECTIONS for name, tables in section.tables(comparison).items()}
 
 
 def _is_scored(comparison: Comparison) -> bool:

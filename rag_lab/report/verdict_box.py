@@ -48,7 +48,7 @@ class VerdictBox:
 
 def verdict_box(comparison: Comparison) -> VerdictBox:
     """Return the box of a run; lines of which there is nothing to say are left out."""
-    found, rows, said = recommendation(comparison), module_rows(comparison), topics(comparison)
+    found, rows, by_topic = recommendation(comparison), module_rows(comparison), topics(comparison)
     prefix = next((start for start in _FIRST if found.headline.startswith(start)), "")
     headline = found.headline.removeprefix(prefix)
     prices, base, used = comparison.prices, comparison.run.baseline, found.variant_id
@@ -63,20 +63,20 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
         "Without scores": _named(comparison, [row for row in rows if row.effect is None]),
         "Answers": list(filter(None, [found.answers])),
         "Price": [f"{price}."] if price else [],
-        "Do next": list(dict.fromkeys([*said.get("Next", []), *following])),
+        "Do next": list(dict.fromkeys([*by_topic.get("Next", []), *following])),
     }
     reasons = [line for line in found.reasons if line not in following]
-    caveats = {topic: said.pop(topic) for topic in _CAVEATS if topic in said and not comparison.is_unlabelled}
-    cut = measures_cutting(comparison)
-    if cut and "Not read" in caveats:
-        caveats["Not read"] = [*cut, *caveats["Not read"]]
+    caveats = {topic: by_topic.pop(topic) for topic in _CAVEATS if topic in by_topic and not comparison.is_unlabelled}
+    truncating = measures_cutting(comparison)
+    if truncating and "Not read" in caveats:
+        caveats["Not read"] = [*truncating, *caveats["Not read"]]
     details = [
-        *(one for one in reasons if one not in cut or "Not read" not in caveats),
-        *(sentence for topic in _DETAILS for sentence in said.get(topic, [])),
+        *(one for one in reasons if one not in truncating or "Not read" not in caveats),
+        *(sentence for topic in _DETAILS for sentence in by_topic.get(topic, [])),
     ]
     chips = tuple((_CAVEATS[topic], tuple(sentences)) for topic, sentences in caveats.items())
-    told = tuple((term, tuple(sentences)) for term, sentences in lines.items() if sentences)
-    return VerdictBox(found, tuple(rows), told, chips, tuple(reasons), tuple(dict.fromkeys(details)))
+    kept = tuple((term, tuple(sentences)) for term, sentences in lines.items() if sentences)
+    return VerdictBox(found, tuple(rows), kept, chips, tuple(reasons), tuple(dict.fromkeys(details)))
 
 
 def _named(comparison: Comparison, rows: Sequence[Verdict]) -> list[str]:

@@ -41,10 +41,10 @@ def margin_problems(margins: Mapping[str, float], infos: Mapping[str, MetricInfo
     return problems
 
 
-def parse_margins(given: Iterable[str]) -> dict[str, float]:
+def parse_margins(texts: Iterable[str]) -> dict[str, float]:
     """Return the margins written as `METRIC=VALUE`; one error names each that is not written so."""
     margins, problems = {}, []
-    for text in given:
+    for text in texts:
         metric, _, value = text.rpartition("=")
         try:
             margins[metric.strip()] = float(value)
@@ -109,10 +109,10 @@ def _primary(run: RunFolder) -> str | None:
 
 def post_hoc_sentence(run: RunFolder) -> str:
     """Say which margins, and what else, are post hoc, or ''."""
-    told = [f"the margin of {metric}" for metric in run.post_hoc_margins]
-    told += [one for one in run.changed_late if one != NOTHING_MEASURED]
-    if told:
-        are = f"{listing(told)} {'is' if len(told) == 1 else 'are'}"
+    late = [f"the margin of {metric}" for metric in run.post_hoc_margins]
+    late += [one for one in run.changed_late if one != NOTHING_MEASURED]
+    if late:
+        are = f"{listing(late)} {'is' if len(late) == 1 else 'are'}"
         return f"{are[:1].upper()}{are[1:]} post hoc: declared or changed when variants of this run had been scored."
     if NOTHING_MEASURED in run.changed_late:
         return f"{NOTHING_MEASURED}. That is fine for exploring; confirm on new questions."

@@ -45,8 +45,8 @@ def asked_sentence(n_asked: int, missing: Mapping[str, int]) -> str:
     """Say how many questions are asked and, by reason, how many are not; `missing` is what `left_out` returns."""
     if not missing:
         return f"{counted(n_asked, 'question')} {'is' if n_asked == 1 else 'are'} asked."
-    told = "; ".join(f"{n:,} {reason}" for reason, n in missing.items())
-    return f"{n_asked:,} of {n_asked + sum(missing.values()):,} questions are asked. Left out: {told}."
+    reasons = "; ".join(f"{n:,} {reason}" for reason, n in missing.items())
+    return f"{n_asked:,} of {n_asked + sum(missing.values()):,} questions are asked. Left out: {reasons}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +116,5 @@ class TruncationRecord:
             if searched := [one for one in trace.stages if one.stage in SEARCHES]:
                 chunks = (sum(found.of_hits(trace.hits.get(SEARCHES[one.stage], ()))) for one in searched)
                 asked.append(sum(max(0, one.truncated_tokens - n) for one, n in zip(searched, chunks, strict=True)))
-        cut = [tokens for tokens in asked if tokens]
-        return cls(model, found.total, len(given), given_cut, len(asked), len(cut), sum(cut))
+        truncated = [tokens for tokens in asked if tokens]
+        return cls(model, found.total, len(given), given_cut, len(asked), len(truncated), sum(truncated))
