@@ -50,18 +50,17 @@ def worker(
       rag-lab worker decisive-3f2a91c0 --dataset /data/plant_docs --jobs 4
     """
     from rag_lab.experiment.executors.launchers import worker_command
-    from rag_lab.experiment.executors.worker import WorkerOptions, take_variants
+    from rag_lab.experiment.executors.worker import take_variants
     from rag_lab.models.host.address import host_folder, model_host
     from rag_lab.runs.run_folder import known_name
 
     name = known_name(Path(run)) or run
-    options = WorkerOptions(dataset, beside, idle_minutes * 60)
     more = ["--dataset", dataset, "--beside", beside, "--idle-minutes", str(idle_minutes)]
     try:
         with stopped_in_order(), model_host() as shared:  # a scheduler that wants its machine back sends SIGTERM
             os.environ.update(shared if host_folder() is None else {})
             with _others(worker_command(name, *more), jobs - 1):
-                n_done = take_variants(name, options, typer.echo)
+                n_done = take_variants(name, typer.echo, dataset, beside, idle_minutes * 60)
     except KeyboardInterrupt:
         typer.echo("Stopped; what it was at is free for another worker.", err=True)
         raise typer.Exit(130) from None

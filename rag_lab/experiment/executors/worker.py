@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rag_lab._kit.process import Process, scratch_folder
@@ -19,18 +19,12 @@ _OVER_EVERY_S = 2.0
 _STATUS_EVERY_S = 3.0  # who looks on, looks every few seconds
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """Paths of dataset and custom modules on this machine, as at home where empty; how long to wait without work."""
+def take_variants(
+    run: str, write: Callable[[str], None], dataset: str = "", modules: str = "", idle_s: float = 30.0
+) -> int:
+    """Take variants of the run of this name until none is left for `idle_s`; return how many were done here.
 
-    dataset: str = ""
-    modules: str = ""
-    idle_s: float = 30.0
-
-
-def take_variants(run: str, options: WorkerOptions, write: Callable[[str], None]) -> int:
-    """Take variants of the run of this name until none is left; return how many were done here.
-
+    `dataset` and `modules` are the paths of the data set and of custom modules on this machine, as at home where empty.
     Whatever ends it early (Ctrl-C, say) ends the variant that runs, which another worker then takes. `write` takes a
     line for each variant.
 
@@ -45,14 +39,14 @@ def take_variants(run: str, options: WorkerOptions, write: Callable[[str], None]
             known = known or bool(keys)
             if key := queue.claim(keys):
                 with queue.keeping(key):
-                    line, is_done = _take(queue, key, options, starter)
+                    line, is_done = _take(queue, key, dataset, modules, starter)
                 write(line)
                 n_done += is_done
                 idle_since_s = time.monotonic()
                 continue
             if queue.holders(keys):  # whoever has it may yet be gone
                 idle_since_s = time.monotonic()
-            if time.monotonic() - idle_since_s >= options.idle_s:
+            if time.monotonic() - idle_since_s >= idle_s:
                 break
             time.sleep(_WAIT_S)
     if not known:
@@ -63,7 +57,7 @@ def take_variants(run: str, options: WorkerOptions, write: Callable[[str], None]
     return n_done
 
 
-def _take(queue: JobQueue, key: str, options: WorkerOptions, starter: local.Starter) -> tuple[str, bool]:
+def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: local.Starter) -> tuple[str, bool]:
     """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done.
 
     While it runs, it is looked up every few seconds whether it is over, and how it stands is stored where that is new.
@@ -90,7 +84,7 @@ def _take(queue: JobQueue, key: str, options: WorkerOptions, starter: local.Star
             queue.write_status(key, status)
 
     with scratch_folder("task") as folder:
-        job = task.job(Path(folder).resolve(), options.dataset, options.modules)
+        job = task.job(Path(folder).resolve(), dataset, modules)
         [done] = local.execute([job], poll=poll, veto=veto, starter=starter)
         if done.vetoed:
             return f"{task.name}: no longer wanted", False
