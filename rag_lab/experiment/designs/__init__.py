@@ -1,4 +1,4 @@
-"""The designs that make variants of factors, the rules between factors, and the table of their names.
+"""The designs that make variants of factors, the rules between factors, and the names of variants.
 
-Imports the ground of `experiment` that stands above it (its errors and names), and rooms above that.
+Imports rooms above `experiment`.
 """
