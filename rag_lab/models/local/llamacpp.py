@@ -99,15 +99,14 @@ class LlamaCppChat(LocalModel):
         problem = requirements.missing_package("xllamacpp", "xllamacpp")
         if problem:
             raise ModelError(problem)
+        asked = {"kv": self.kv, "batch": self.batch, "max_tokens": self.max_tokens}
         return {
             "provider": "llamacpp",
             "name": self._source.name,
             "weights": self._source.digest(),
             "stored_as": "as given" if self.weights == GIVEN else self.weights,
             "context_tokens": self.context_tokens,
-            **({} if self.kv is None else {"kv": self.kv}),
-            **({} if self.batch is None else {"batch": self.batch}),
-            **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}),
+            **{name: value for name, value in asked.items() if value is not None},
             "library": requirements.library("xllamacpp"),
             **({"thinking": 1} if self._card.thinks else {}),
         }

@@ -108,23 +108,6 @@ def test_a_rate_limit_is_waited_for_as_asked():
     assert (reply.text, model.waits[0], len(server.bodies)) == ("Paris.", approx(17, abs=1), 3)
 
 
-@pytest.mark.parametrize(
-    ("failure", "said"),
-    [
-        (Scripted(status=500), "status 500"),
-        (Scripted(status=429), "status 429"),
-        (Scripted(raw="<html>"), "a web page instead of JSON"),
-        (Scripted("late", delay_s=0.6), "did not answer"),
-    ],
-)
-def test_our_attempts_are_all_the_attempts(failure, said):
-    with gemini_server([failure] * 9) as server:
-        (reply,) = model_of(server, attempts=2, timeout_s=0.2).generate([ASKED])
-    assert said in reply.error
-    assert (reply.text, reply.transient) == ("", True)
-    assert len(server.bodies) == 2
-
-
 def test_a_blocked_reply_is_an_error():
     with gemini_server([Scripted("", finish="safety")]) as server:
         (reply,) = model_of(server).generate([ASKED])

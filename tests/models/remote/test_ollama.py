@@ -115,27 +115,9 @@ def test_a_thought_that_nobody_asked_for_is_kept_apart():
     assert (reply.text, reply.thinking, reply.thinking_tokens) == ("Paris.", "France, hm.", 2)
 
 
-def test_a_rate_limit_is_waited_for_as_asked():
-    with ollama_server([Scripted(status=503, headers={"Retry-After": "11"}), "Paris."]) as server:
-        model = model_of(server)
-        (reply,) = model.generate([ASKED])
-    assert (reply.text, model.waits) == ("Paris.", [11])
-
-
-def test_a_bad_request_fails_alone_and_says_why():
-    answers = ["one", Scripted('"tiny" does not support thinking', status=400), "three"]
-    with ollama_server(answers) as server:
-        replies = model_of(server).generate([ASKED] * 3)
-    assert [reply.text for reply in replies] == ["one", "", "three"]
-    assert replies[1].error.startswith('the server answered with status 400: "tiny" does not support thinking')
-    assert not replies[1].transient
-
-
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
-        (Scripted(status=500), "status 500"),
-        (Scripted(raw="<html><title>Proxy</title>"), "a web page instead of JSON: Proxy"),
         (Scripted(raw=""), "with nothing instead of JSON"),
         (
             Scripted(raw='{"message": {"role": "assistant", "content": "Par"}, "done": false}'),
@@ -145,7 +127,6 @@ def test_a_bad_request_fails_alone_and_says_why():
         (Scripted(raw='{"error": "llama runner process has terminated"}'), "llama runner process has terminated"),
         (Scripted("", finish="load"), "loaded the model and wrote no reply"),
         (Scripted(raw=b" " * 5_000_000), "longer than 4 MiB"),
-        (Scripted("late", delay_s=0.6), "did not answer"),
     ],
 )
 def test_what_another_attempt_may_cure_is_tried_again_and_told(failure, said):

@@ -1,7 +1,6 @@
 import logging
 
 import pytest
-from pytest import approx
 
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatRequest, Message
@@ -53,38 +52,6 @@ def test_a_thinking_switch_goes_to_templates_that_know_it():
         model = OpenAIChat("Qwen3-8B", base_url=server.url)
         model.generate([ASKED])
     assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
-
-
-def test_a_rate_limit_is_waited_for_as_asked():
-    with openai_server([Scripted(status=429, headers={"Retry-After": "11"}), "Paris."]) as server:
-        model = model_of(server)
-        (reply,) = model.generate([ASKED])
-    assert (reply.text, model.waits, len(server.bodies)) == ("Paris.", [approx(11, abs=1)], 2)
-
-
-@pytest.mark.parametrize(
-    ("failure", "said"),
-    [
-        (Scripted(status=500), "status 500"),
-        (Scripted(status=429), "status 429"),
-        (Scripted(raw="<html>"), "a web page instead of JSON"),
-        (Scripted("late", delay_s=0.6), "did not answer"),
-    ],
-)
-def test_our_attempts_are_all_the_attempts(failure, said):
-    with openai_server([failure] * 9) as server:
-        (reply,) = model_of(server, attempts=2, timeout_s=0.2).generate([ASKED])
-    assert said in reply.error
-    assert (reply.text, reply.transient) == ("", True)
-    assert len(server.bodies) == 2
-
-
-def test_a_bad_request_fails_alone():
-    answers = ["one", Scripted("too long", status=400), "three"]
-    with openai_server(answers) as server:
-        replies = model_of(server).generate([ASKED] * 3)
-    assert [reply.text for reply in replies] == ["one", "", "three"]
-    assert (replies[1].error, replies[1].transient) == ("the server answered with status 400: too long", False)
 
 
 def test_no_text_is_an_error():
