@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from rag_lab.models.card.model_card import Cache
+from rag_lab.models.card.weight_facts import Cache
 
 CONTEXT, WRITTEN, BATCHES = 512, 64, (1, 8)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.errors import ModelError, unknown_name
@@ -33,8 +33,20 @@ _OLLAMA = {**_REMOTE, **_CONTEXT, "keep_alive": Option(str)}
 _VECTORS = {**_BATCH, "dimensions": Option(int), "document_prefix": Option(str), "query_prefix": Option(str)}
 _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
 _RERANK = "rag_lab.models.remote.rerankers"
-_OLLAMA_PROBLEM = "rag_lab.models.remote.ollama_server:OllamaServer.server_problem"
-_GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_SERVER: dict[str, Any] = {"is_server": True}
+_GEMINI = {
+    **_SERVER,
+    "needs": "langchain_google_genai",
+    "install": "langchain-google-genai",
+    "env": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+}
+_OLLAMA_SERVER = {
+    **_SERVER,
+    "install": "langchain-ollama",
+    "problem": "rag_lab.models.remote.ollama_server:OllamaServer.server_problem",
+}
+_OPENAI = {**_SERVER, "install": "langchain-openai", "env": ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
+_RERANKER = {**_SERVER, "needs": "httpx"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,34 +102,27 @@ CHAT_MODELS = Kind(
         "gemini": Provider(
             "rag_lab.models.remote.gemini:GeminiChat",
             "Google's Gemini",
-            "langchain_google_genai",
-            "langchain-google-genai",
             example="gemini:gemini-2.5-flash",
             options=_SERVICE,
-            env=_GEMINI_KEYS,
-            is_server=True,
+            **_GEMINI,
             sees_images=True,
         ),
         "ollama": Provider(
             "rag_lab.models.remote.ollama:OllamaChat",
             "models of an Ollama server, on this machine or another",
             "langchain_ollama",
-            "langchain-ollama",
             example="ollama:llama3.2:3b",
             options=_OLLAMA,
-            problem=_OLLAMA_PROBLEM,
-            is_server=True,
+            **_OLLAMA_SERVER,
             sees_images=True,
         ),
         "openai": Provider(
             "rag_lab.models.remote.openai:OpenAIChat",
             "OpenAI, and every server with its interface (vLLM, llama.cpp, TGI)",
             "langchain_openai",
-            "langchain-openai",
             example="openai:qwen3-8b?base_url=http://127.0.0.1:8000/v1",
             options={**_SERVICE, **_CONTEXT, "answers_as": Option(str)},
-            env=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
-            is_server=True,
+            **_OPENAI,
             sees_images=True,
         ),
     },
@@ -140,32 +145,25 @@ EMBEDDERS = Kind(
         "gemini": Provider(
             "rag_lab.models.remote.embedders:GeminiEmbedder",
             "Google's embedding models",
-            "langchain_google_genai",
-            "langchain-google-genai",
             example="gemini:gemini-embedding-001",
             options={**_SERVICE, **_BATCH},
-            env=_GEMINI_KEYS,
-            is_server=True,
+            **_GEMINI,
         ),
         "ollama": Provider(
             "rag_lab.models.remote.embedders:OllamaEmbedder",
             "embedding models of an Ollama server",
             "ollama",
-            "langchain-ollama",
             example="ollama:bge-m3",
             options={**_OLLAMA, **_VECTORS},
-            problem=_OLLAMA_PROBLEM,
-            is_server=True,
+            **_OLLAMA_SERVER,
         ),
         "openai": Provider(
             "rag_lab.models.remote.embedders:OpenAIEmbedder",
             "OpenAI's embedding models, and those of every server with its interface (vLLM, TEI, llama.cpp)",
             "openai",
-            "langchain-openai",
             example="openai:text-embedding-3-small?dimensions=512",
             options={**_SERVICE, **_VECTORS, **_CONTEXT},
-            env=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
-            is_server=True,
+            **_OPENAI,
         ),
     },
     call="embed_documents(self, texts)",
@@ -186,38 +184,34 @@ CROSS_ENCODERS = Kind(
         "tei": Provider(
             f"{_RERANK}:TeiScorer",
             "the cross-encoder of a Text Embeddings Inference server",
-            "httpx",
             example="tei:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8080",
             options={**_REMOTE, **_BATCH},
-            is_server=True,
+            **_RERANKER,
             problem=f"{_RERANK}:TeiScorer.server_problem",
         ),
         "vllm": Provider(
             f"{_RERANK}:VllmScorer",
             "a cross-encoder of a vLLM server, or of another with its route /rerank (llama.cpp, Infinity)",
-            "httpx",
             example="vllm:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8000",
             options={**_REMOTE, **_BATCH, **_MAX_TOKENS},
-            is_server=True,
+            **_RERANKER,
             problem=f"{_RERANK}:VllmScorer.server_problem",
         ),
         "cohere": Provider(
             f"{_RERANK}:CohereScorer",
             "Cohere's rerankers",
-            "httpx",
             example="cohere:rerank-v3.5",
             options={**_SERVICE, **_BATCH, **_MAX_TOKENS},
             env=("CO_API_KEY", "COHERE_API_KEY"),
-            is_server=True,
+            **_RERANKER,
         ),
         "jina": Provider(
             f"{_RERANK}:JinaScorer",
             "Jina's rerankers",
-            "httpx",
             example="jina:jina-reranker-v2-base-multilingual",
             options={**_SERVICE, **_BATCH},
             env=("JINA_API_KEY",),
-            is_server=True,
+            **_RERANKER,
         ),
     },
     call="score(self, pairs)",

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models import config, failover, providers
-from rag_lab.models.card.weight_facts import Cache, downloaded_folder, folder_facts, gguf_facts
+from rag_lab.models import config, failover, providers, shared, weights
+from rag_lab.models.card import weight_facts
 from rag_lab.models.local.gguf_storage import GIVEN
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
-from rag_lab.models.shared import model_of
-from rag_lab.models.weights import find
 from rag_lab.rich_display import rich_display
 
 _HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
@@ -48,7 +46,7 @@ class ModelCard:
     licence: str = ""
     disk_bytes: int | None = None
     weights_mb: float | None = None  # in memory
-    cache: Cache | None = None
+    cache: weight_facts.Cache | None = None
     batch: int = 1  # sequences at a time, of which the cache is kept
     thinks: bool | None = None
     sees: bool | None = None
@@ -86,7 +84,7 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
         kind = next((kind for kind in providers.MODEL_KINDS if name in providers.providers_of(kind)), chat)
     spec = providers.ModelSpec.parse(model, kind)
     provider = providers.providers_of(kind)[spec.provider]
-    keeps_schema = bool(model_of(kind, model).constrains_json) if kind is providers.CHAT_MODELS else None
+    keeps_schema = bool(shared.model_of(kind, model).constrains_json) if kind is providers.CHAT_MODELS else None
     card = ModelCard(model, kind.name, batch=batch, keeps_schema=keeps_schema)
     card = _noting(card, failover.missing_requirement(kind, model))
     if provider.is_server:
@@ -96,19 +94,19 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
             return _of_ollama(card, spec)
         sees = None if provider.sees_images else False
         return replace(_noting(card, "Its weights are elsewhere: size and memory are its server's."), sees=sees)
-    source = find(spec.name)
-    path = downloaded_folder(source.location) if source.on_hub else Path(source.location)
+    source = weights.find(spec.name)
+    path = weight_facts.downloaded_folder(source.location) if source.on_hub else Path(source.location)
     if path is None:
         return _noting(card, f"{source.location} has not been downloaded: its card is known once it is.")
     if path.is_dir():
-        facts = folder_facts(path)
+        facts = weight_facts.folder_facts(path)
         if kind not in (providers.CHAT_MODELS, providers.QUERY_LIKELIHOODS):
             facts["cache"] = None
         if kind is not providers.CHAT_MODELS:
             facts |= {"thinks": None, "sees": None}
         return _held_by_torch(replace(card, **facts), spec)
-    llamacpp = model_of(kind, model) if spec.provider == "llamacpp" else None
-    facts, stored_as, n_bytes = gguf_facts(
+    llamacpp = shared.model_of(kind, model) if spec.provider == "llamacpp" else None
+    facts, stored_as, n_bytes = weight_facts.gguf_facts(
         path, llamacpp.weights if llamacpp else GIVEN, str(spec.options.get("kv", "f16"))
     )
     card = replace(card, **facts)

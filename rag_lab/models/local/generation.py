@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.causal import CausalLM
+from rag_lab.models.local import causal, schema_matcher
 from rag_lab.models.local.guided_reply import GuidedPrompt, PromptError, can_think, guided_prompt
-from rag_lab.models.local.schema_matcher import SchemaError
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, split_thinking
 from rag_lab.models.requirements import library
 
@@ -62,7 +61,7 @@ def decoding_identity() -> dict[str, Any]:
 
 
 def generate_replies(
-    lm: CausalLM, requests: Sequence[ChatRequest], batch_size: int, context_tokens: int
+    lm: causal.CausalLM, requests: Sequence[ChatRequest], batch_size: int, context_tokens: int
 ) -> list[ChatReply]:
     """Return one reply for each request, in order.
 
@@ -74,7 +73,7 @@ def generate_replies(
     for index, request in enumerate(requests):
         try:
             prompt = guided_prompt(lm.tokenizer, _end_tokens(lm), request, context_tokens)
-        except (SchemaError, PromptError) as error:
+        except (schema_matcher.SchemaError, PromptError) as error:
             replies[index] = ChatReply(error=str(error))
         else:
             sampled = is_sampled(request, can_think(lm.tokenizer))
@@ -89,7 +88,7 @@ def generate_replies(
     return [replies[index] for index in range(len(requests))]
 
 
-def _run(lm: CausalLM, batch: Sequence[GuidedPrompt]) -> list[ChatReply]:
+def _run(lm: causal.CausalLM, batch: Sequence[GuidedPrompt]) -> list[ChatReply]:
     import torch
     from transformers import GenerationConfig
 
@@ -138,7 +137,7 @@ def _run(lm: CausalLM, batch: Sequence[GuidedPrompt]) -> list[ChatReply]:
     return [replace(_reply(lm.tokenizer, prompt, seconds), machine=share) for prompt in batch]
 
 
-def _end_tokens(lm: CausalLM) -> tuple[int, ...]:
+def _end_tokens(lm: causal.CausalLM) -> tuple[int, ...]:
     """Return the tokens that end a reply: the tokenizer's and those that the model's card names."""
     ends = lm.model.generation_config.eos_token_id
     ends = ends if isinstance(ends, list) else [ends]

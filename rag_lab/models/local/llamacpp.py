@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
 from rag_lab.models import protocols, requirements
-from rag_lab.models.local.gguf_file import GgufCard, gguf_card, gguf_metadata, gguf_problem, gguf_tokenizer
-from rag_lab.models.local.gguf_storage import GIVEN, stored_as
-from rag_lab.models.local.llamacpp_server import LlamaCppServer, ServerError, ServerSettings
+from rag_lab.models.local import gguf_file, gguf_storage, llamacpp_server
 from rag_lab.models.local.local_model import LocalModel, MachineMeter
 from rag_lab.models.weights import Source, find
 
@@ -66,7 +64,7 @@ class LlamaCppChat(LocalModel):
         self.context_tokens = context
         self.max_tokens = max_tokens
         self.threads = threads
-        self.weights = weights or ("q8_0" if name == _PACKAGED else GIVEN)
+        self.weights = weights or ("q8_0" if name == _PACKAGED else gguf_storage.GIVEN)
         self.kv = kv
         self.batch = batch
         self._meter = MachineMeter()
@@ -87,12 +85,12 @@ class LlamaCppChat(LocalModel):
     def stored_path(self) -> Path:
         """Return the file that is loaded; it is made where the weights are to be stored in another type."""
         given = Path(self._source.location)
-        return given if self.weights == GIVEN else stored_as(given, self.weights)
+        return given if self.weights == gguf_storage.GIVEN else gguf_storage.stored_as(given, self.weights)
 
     @property
     def counts_alone(self) -> bool:
         """Whether tokens are counted without the weights: the file's tokenizer is one that is known."""
-        return gguf_tokenizer(Path(self._source.location)) is not None
+        return gguf_file.gguf_tokenizer(Path(self._source.location)) is not None
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, how they are stored, context size and library version."""
@@ -104,7 +102,7 @@ class LlamaCppChat(LocalModel):
             "provider": "llamacpp",
             "name": self._source.name,
             "weights": self._source.digest(),
-            "stored_as": "as given" if self.weights == GIVEN else self.weights,
+            "stored_as": "as given" if self.weights == gguf_storage.GIVEN else self.weights,
             "context_tokens": self.context_tokens,
             **{name: value for name, value in asked.items() if value is not None},
             "library": requirements.library("xllamacpp"),
@@ -138,12 +136,12 @@ class LlamaCppChat(LocalModel):
         """Return the exact number of tokens that the model reads for `text`; its tokenizer alone counts where known."""
         return self._count(text)
 
-    def _reply(self, request: protocols.ChatRequest, server: LlamaCppServer) -> protocols.ChatReply:
+    def _reply(self, request: protocols.ChatRequest, server: llamacpp_server.LlamaCppServer) -> protocols.ChatReply:
         start = time.perf_counter()
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
         try:
             content, machine = self._meter.measured(lambda: server.chat(messages, self._settings(request)))
-        except ServerError as error:
+        except llamacpp_server.ServerError as error:
             return protocols.ChatReply(error=str(error), seconds=time.perf_counter() - start)
         choice, usage = content["choices"][0], content["usage"]
         text, inline = protocols.split_thinking(choice["message"].get("content") or "")
@@ -178,31 +176,33 @@ class LlamaCppChat(LocalModel):
         return settings
 
     @cached_property
-    def _card(self) -> GgufCard:
-        return gguf_card(gguf_metadata(Path(self._source.location), with_lists=False) or {})
+    def _card(self) -> gguf_file.GgufCard:
+        return gguf_file.gguf_card(gguf_file.gguf_metadata(Path(self._source.location), with_lists=False) or {})
 
     @cached_property
     def _source(self) -> Source:
         source = find(self.name)
         if source.on_hub or not source.location.endswith(".gguf"):
             raise ModelError(f"llamacpp reads {_PACKAGED} or the path of an existing .gguf file, got {self.name!r}.")
-        if problem := gguf_problem(Path(source.location)):
+        if problem := gguf_file.gguf_problem(Path(source.location)):
             raise ModelError(f"llama.cpp cannot load {source.name}: it {problem}; download or copy it again.")
         return source
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        tokenizer = gguf_tokenizer(Path(self._source.location))
+        tokenizer = gguf_file.gguf_tokenizer(Path(self._source.location))
         if tokenizer is None:
             return self._servers[0].count_tokens
         return lru_cache(_TEXTS_COUNTED)(lambda text: len(tokenizer.encode(text, add_special_tokens=False)))
 
     @cached_property
-    def _servers(self) -> list[LlamaCppServer]:
+    def _servers(self) -> list[llamacpp_server.LlamaCppServer]:
         shape = self._shape
-        settings = ServerSettings(self.context_tokens, shape.threads, self.kv, self.batch, shape.prefixes)
+        settings = llamacpp_server.ServerSettings(
+            self.context_tokens, shape.threads, self.kv, self.batch, shape.prefixes
+        )
         with self._meter.loading():
-            return [LlamaCppServer(self.stored_path(), settings) for _ in range(shape.servers)]
+            return [llamacpp_server.LlamaCppServer(self.stored_path(), settings) for _ in range(shape.servers)]
 
     @cached_property
     def _shape(self) -> _Shape:

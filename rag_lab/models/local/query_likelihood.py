@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_lab.models.local.causal import CausalSettings, Count, OnCausalLM, token_counter
-from rag_lab.models.local.gguf_file import gguf_tokenizer
+from rag_lab.models.local import causal, gguf_file
 from rag_lab.models.weights import find
 
 _BEFORE = "Passage: "
@@ -20,7 +19,7 @@ _AFTER = "\nPlease write a question based on this passage.\nQuestion:"
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 
-class QueryLikelihoodScorer(OnCausalLM):
+class QueryLikelihoodScorer(causal.OnCausalLM):
     """Scores in nats a token, at most 0. Weights: `smollm2`, a folder, a GGUF file or a hub name."""
 
     def __init__(
@@ -33,7 +32,7 @@ class QueryLikelihoodScorer(OnCausalLM):
         batch_size: int = 16,
         passage_tokens: int = 160,
     ) -> None:
-        super().__init__(CausalSettings(name, four_bit, dtype, device))
+        super().__init__(causal.CausalSettings(name, four_bit, dtype, device))
         self.batch_size = batch_size
         self.passage_tokens = passage_tokens
 
@@ -74,9 +73,9 @@ class QueryLikelihoodScorer(OnCausalLM):
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return how many tokens each pair's passage has; the tokenizer counts alone, that of a GGUF file at once."""
         source = find(self.name)
-        quick = gguf_tokenizer(Path(source.location)) if source.location.endswith(".gguf") else None
+        quick = gguf_file.gguf_tokenizer(Path(source.location)) if source.location.endswith(".gguf") else None
         if quick is not None:
-            count: Count = lambda text: len(quick.encode(text, add_special_tokens=False).ids)  # noqa: E731
+            count: causal.Count = lambda text: len(quick.encode(text, add_special_tokens=False).ids)  # noqa: E731
         else:
             count = self._count
         lengths = {text: count(text) for text in {passage for _, passage in pairs}}
@@ -109,8 +108,8 @@ class QueryLikelihoodScorer(OnCausalLM):
         return ids
 
     @cached_property
-    def _count(self) -> Count:
-        return token_counter(find(self.settings.name), self.settings.tokenizer)
+    def _count(self) -> causal.Count:
+        return causal.token_counter(find(self.settings.name), self.settings.tokenizer)
 
     @cached_property
     def _tokenizer(self) -> Any:

@@ -12,14 +12,13 @@ from typing import Any
 
 from rag_lab.errors import ModelError
 from rag_lab.models import protocols, weights
-from rag_lab.models.local.causal import CausalLM, CausalSettings, OnCausalLM, token_counter
-from rag_lab.models.local.generation import decoding_identity, generate_replies
+from rag_lab.models.local import causal, generation
 from rag_lab.models.requirements import cuda_problem, missing_package, require_package
 
 _PACKAGE = "rag_lab[unsloth]"
 
 
-class TransformersChat(OnCausalLM):
+class TransformersChat(causal.OnCausalLM):
     """`smollm2`, `qwen3-8b`, `gemma-3-4b`, a folder, a GGUF file or a hub name; 4 bits and thinking where possible."""
 
     constrains_json = True
@@ -28,7 +27,7 @@ class TransformersChat(OnCausalLM):
     def __init__(
         self, name: str, *, four_bit: bool = False, dtype: str = "", device: str = "", batch_size: int = 8
     ) -> None:
-        super().__init__(CausalSettings(name, four_bit, dtype, device))
+        super().__init__(causal.CausalSettings(name, four_bit, dtype, device))
         self.batch_size = batch_size
 
     @cached_property
@@ -42,14 +41,14 @@ class TransformersChat(OnCausalLM):
             "provider": "transformers",
             **self.settings.identity(),
             "batch_size": self.batch_size,  # arithmetic on a padded batch differs in the last digits
-            **decoding_identity(),
+            **generation.decoding_identity(),
         }
 
     def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order, held to its `json_schema` where it has one."""
         if not requests:
             return []
-        return generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
+        return generation.generate_replies(self._lm, requests, self.batch_size, self.context_tokens)
 
     def count_tokens(self, text: str) -> int:
         """Return the exact number of tokens; the tokenizer counts alone, from the second process on without torch."""
@@ -57,10 +56,10 @@ class TransformersChat(OnCausalLM):
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        return lru_cache(65_536)(token_counter(weights.find(self.settings.name), self.settings.tokenizer))
+        return lru_cache(65_536)(causal.token_counter(weights.find(self.settings.name), self.settings.tokenizer))
 
     @cached_property
-    def _lm(self) -> CausalLM:
+    def _lm(self) -> causal.CausalLM:
         lm = self._loaded()
         if not lm.tokenizer.chat_template:
             name = weights.find(self.settings.name).name
@@ -70,7 +69,7 @@ class TransformersChat(OnCausalLM):
             )
         return lm
 
-    def _loaded(self) -> CausalLM:
+    def _loaded(self) -> causal.CausalLM:
         return self.settings.load()
 
 
@@ -96,10 +95,10 @@ class UnslothChat(TransformersChat):
             "four_bit": True,
             "context_tokens": self.context_tokens,
             "batch_size": self.batch_size,
-            **decoding_identity(),
+            **generation.decoding_identity(),
         }
 
-    def _loaded(self) -> CausalLM:
+    def _loaded(self) -> causal.CausalLM:
         problem = missing_package("unsloth", _PACKAGE) or cuda_problem("unsloth")
         if problem:  # before the import: unsloth patches torch and transformers as it loads
             raise ModelError(problem)
@@ -117,4 +116,4 @@ class UnslothChat(TransformersChat):
         tokenizer = getattr(processor, "tokenizer", processor)  # multimodal models such as Gemma 3 bring a processor
         if tokenizer.chat_template is None:
             tokenizer.chat_template = processor.chat_template
-        return CausalLM(model, tokenizer)
+        return causal.CausalLM(model, tokenizer)

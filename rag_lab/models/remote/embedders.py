@@ -15,21 +15,16 @@ from typing_extensions import TypedDict
 from rag_lab.errors import ModelError
 from rag_lab.models import requirements, truncation
 from rag_lab.models.protocols import Vectors, unit_vectors
-from rag_lab.models.remote.failures import BadReply
-from rag_lab.models.remote.gemini import GeminiModel
-from rag_lab.models.remote.http import MIB, HttpBounds
-from rag_lab.models.remote.ollama_server import NoAnswer, OllamaModel, check_ollama_embeddings
-from rag_lab.models.remote.openai import OpenAIModel
-from rag_lab.models.remote.replies import Vector, check_embeddings, read_as
+from rag_lab.models.remote import failures, gemini, http, ollama_server, openai, replies
 from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
 
 _IN_IDENTITY = ("document_prefix", "query_prefix", "context", "dimensions")
 _AROUND = 2  # tokens that a model may put around a text
 _GEMINI_TOKENS = {"gemini-embedding-001": 2048, "text-embedding-004": 2048}
-_MAX_GEMINI_BYTES = 32 * MIB  # a hundred vectors of 3072 numbers take 6
-_MAX_OLLAMA_BYTES = 32 * MIB
+_MAX_GEMINI_BYTES = 32 * http.MIB  # a hundred vectors of 3072 numbers take 6
+_MAX_OLLAMA_BYTES = 32 * http.MIB
 _LARGEST_WINDOW = 8192  # made unasked: its memory grows with it
-_MAX_OPENAI_BYTES = 64 * MIB  # a hundred vectors of 4096 numbers, as digits, take 9
+_MAX_OPENAI_BYTES = 64 * http.MIB  # a hundred vectors of 4096 numbers, as digits, take 9
 
 
 class RemoteEmbedder(RemoteModel, ABC):
@@ -81,7 +76,7 @@ class RemoteEmbedder(RemoteModel, ABC):
         return unit_vectors(np.asarray(rows, dtype=np.float32))
 
 
-class GeminiEmbedder(GeminiModel, RemoteEmbedder):
+class GeminiEmbedder(gemini.GeminiModel, RemoteEmbedder):
     """A Gemini embedding model, e.g. `gemini-embedding-001`; see `RemoteEmbedder`."""
 
     defaults = RemoteOptions(batch_size=100)
@@ -93,7 +88,7 @@ class GeminiEmbedder(GeminiModel, RemoteEmbedder):
 
     @cached_property
     def _client(self) -> Any:
-        bounds = HttpBounds(self.options.timeout_s, _MAX_GEMINI_BYTES, check_embeddings)
+        bounds = http.HttpBounds(self.options.timeout_s, _MAX_GEMINI_BYTES, replies.check_embeddings)
         return self._langchain("GoogleGenerativeAIEmbeddings", bounds)
 
     def _ask(self, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
@@ -103,7 +98,7 @@ class GeminiEmbedder(GeminiModel, RemoteEmbedder):
         return rows
 
 
-class OllamaEmbedder(OllamaModel, RemoteEmbedder):
+class OllamaEmbedder(ollama_server.OllamaModel, RemoteEmbedder):
     """An embedding model of an Ollama server; see `RemoteEmbedder`, and `OllamaChat` for the server's options.
 
     LangChain's class tells neither how much was read nor takes the window, so the server's own client is asked.
@@ -125,7 +120,7 @@ class OllamaEmbedder(OllamaModel, RemoteEmbedder):
             return None
         try:
             return self._window
-        except NoAnswer:  # the first text to embed will say so, or ask again
+        except ollama_server.NoAnswer:  # the first text to embed will say so, or ask again
             self._is_silent = True
             return None
 
@@ -134,7 +129,7 @@ class OllamaEmbedder(OllamaModel, RemoteEmbedder):
         library = requirements.require_package("ollama", "langchain-ollama")
         # a server that does not tell the window is an error: vectors of another window are no part of this identity
         self._is_silent, _ = False, self._window
-        bounds = HttpBounds(self.options.timeout_s, _MAX_OLLAMA_BYTES, check_ollama_embeddings)
+        bounds = http.HttpBounds(self.options.timeout_s, _MAX_OLLAMA_BYTES, ollama_server.check_ollama_embeddings)
         return library.Client(host=self.server.address, event_hooks=bounds.hooks())
 
     def _ask(self, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
@@ -154,7 +149,7 @@ class OllamaEmbedder(OllamaModel, RemoteEmbedder):
 
 class _Row(TypedDict):
     index: int
-    embedding: Vector
+    embedding: replies.Vector
 
 
 class _Embeddings(TypedDict):
@@ -162,12 +157,12 @@ class _Embeddings(TypedDict):
 
 
 def _check_rows(content: bytes) -> None:
-    rows = read_as(content, _Embeddings, "batch of embeddings")["data"]
+    rows = replies.read_as(content, _Embeddings, "batch of embeddings")["data"]
     if sorted(row["index"] for row in rows) != list(range(len(rows))):
-        raise BadReply("the server answered with embeddings whose places do not count from 0")
+        raise failures.BadReply("the server answered with embeddings whose places do not count from 0")
 
 
-class OpenAIEmbedder(OpenAIModel, RemoteEmbedder):
+class OpenAIEmbedder(openai.OpenAIModel, RemoteEmbedder):
     """An embedding model, e.g. `text-embedding-3-small`; see `RemoteEmbedder`.
 
     Texts go out as they are: LangChain's class would cut them into tokens of OpenAI's own models first, whatever the
@@ -187,7 +182,7 @@ class OpenAIEmbedder(OpenAIModel, RemoteEmbedder):
     @cached_property
     def _client(self) -> Any:
         library = requirements.require_package("openai", "langchain-openai")
-        bounds = HttpBounds(self.options.timeout_s, _MAX_OPENAI_BYTES, _check_rows)
+        bounds = http.HttpBounds(self.options.timeout_s, _MAX_OPENAI_BYTES, _check_rows)
         return library.OpenAI(
             api_key=self.key(),
             base_url=self.address,

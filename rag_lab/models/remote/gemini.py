@@ -8,9 +8,8 @@ from typing import Any
 
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatRequest
-from rag_lab.models.remote.http import CHAT_BYTES, Endpoint, HttpBounds
+from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.langchain_chat import LangChainChat
-from rag_lab.models.remote.replies import check_candidates
 from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
 from rag_lab.models.remote.thinking_options import gemini_thinking
 from rag_lab.models.requirements import require_key, require_package
@@ -30,10 +29,11 @@ class GeminiModel(RemoteModel):
 
     def problem(self, within_s: float) -> str:
         """Return why it cannot answer now, in one sentence, or ''."""
-        endpoint = Endpoint(self.options.base_url or _SERVICE, within_s, {"x-goog-api-key": require_key(KEY_VARIABLES)})
+        key = {"x-goog-api-key": require_key(KEY_VARIABLES)}
+        endpoint = http.Endpoint(self.options.base_url or _SERVICE, within_s, key)
         return endpoint.problem(f"/v1beta/models/{self.name.removeprefix('models/')}", must_exist=True)
 
-    def _langchain(self, name: str, bounds: HttpBounds, **more: Any) -> Any:
+    def _langchain(self, name: str, bounds: http.HttpBounds, **more: Any) -> Any:
         """Return the object of langchain-google-genai's class `name`."""
         return getattr(require_package("langchain_google_genai", "langchain-google-genai"), name)(
             model=self.name,
@@ -86,6 +86,6 @@ class GeminiChat(GeminiModel, LangChainChat):
 
     @cached_property
     def _client(self) -> Any:
-        bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_candidates)
+        bounds = http.HttpBounds(self.options.timeout_s, http.CHAT_BYTES, replies.check_candidates)
         # one attempt: max_retries of 0 would mean the service's default of several
         return self._langchain("ChatGoogleGenerativeAI", bounds, timeout=self.options.timeout_s, max_retries=1)

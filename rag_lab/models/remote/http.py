@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from rag_lab._kit.process import timed
-from rag_lab.models.options import check_url
-from rag_lab.models.remote.failures import BadReply, classify
-from rag_lab.models.requirements import require_package
+from rag_lab.models import options, requirements
+from rag_lab.models.remote import failures
 
 _BEGAN = "rag_lab_began"
 MIB = 1 << 20
@@ -47,7 +46,7 @@ class HttpBounds:
         """Read a reply whole. Where it is out of bounds, a status that tells of a failure says enough without it."""
         try:
             content = self._content(response)
-        except BadReply:
+        except failures.BadReply:
             if response.is_success:
                 raise
             content = b""
@@ -61,15 +60,15 @@ class HttpBounds:
     def _content(self, response: Any) -> bytes:
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.headers.pop("Content-Encoding")
-            raise BadReply("the server compressed its reply, which it was asked not to")
+            raise failures.BadReply("the server compressed its reply, which it was asked not to")
         too_long = f"the server's reply is longer than {self.max_bytes // MIB} MiB"
         if int(response.headers.get("Content-Length", 0)) > self.max_bytes:
-            raise BadReply(too_long)
+            raise failures.BadReply(too_long)
         chunks, n_bytes, end = [], 0, response.request.extensions[_BEGAN] + self.timeout_s
         for chunk in response.stream:
             n_bytes += len(chunk)
             if n_bytes > self.max_bytes:
-                raise BadReply(too_long)
+                raise failures.BadReply(too_long)
             if time.monotonic() > end:
                 raise TimeoutError(f"the reply was not whole within {self.timeout_s:g} seconds")
             chunks.append(chunk)
@@ -101,7 +100,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        check_url(self.address, "The option base_url")
+        options.check_url(self.address, "The option base_url")
 
     def post(self, path: str, body: Mapping[str, Any], check: Callable[[bytes], None]) -> Any:
         """Return the JSON that the server answers; `check` gets its body first.
@@ -130,7 +129,7 @@ class Endpoint:
             status = error.status_code if isinstance(error, StatusError) else 500
             if status < 500 and status not in ((401, 403, 404) if must_exist else (401, 403)):
                 return ""
-            return f"{self.address}: {classify(error).sentence.rstrip('.')}."
+            return f"{self.address}: {failures.classify(error).sentence.rstrip('.')}."
         return ""
 
     def _read(self, response: Any) -> Any:
@@ -140,7 +139,7 @@ class Endpoint:
 
     def _client(self, check: Callable[[bytes], None]) -> Any:
         if check not in self._clients:
-            library = require_package("httpx", "httpx")
+            library = requirements.require_package("httpx", "httpx")
             hooks = HttpBounds(self.timeout_s, _MAX_REPLY_BYTES, check).hooks()
             self._clients[check] = library.Client(headers=dict(self.headers), event_hooks=hooks)
         return self._clients[check]

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models.prices import cost_usd
+from rag_lab.models import prices, truncation
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message, split_thinking, with_least_thinking
-from rag_lab.models.remote.replies import bounded, counted
+from rag_lab.models.remote import replies
 from rag_lab.models.remote.requests import CallFailed, RemoteModel, in_parallel
-from rag_lab.models.truncation import estimated_tokens, request_tokens
 from rag_lab.redaction import hide_known, one_line
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ class LangChainChat(RemoteModel):
 
     def count_tokens(self, text: str) -> int:
         """Return an upper estimate: asking the provider would cost a call each time."""
-        return estimated_tokens(text)
+        return truncation.estimated_tokens(text)
 
     def call_options(self, request: ChatRequest) -> dict[str, Any]:
         """Return what `invoke` gets for this request. Providers override it."""
@@ -164,7 +163,10 @@ class LangChainChat(RemoteModel):
     def reply_to(self, request: ChatRequest) -> ChatReply:
         """Return the reply to one request, by one call. Providers that need more calls for it override it."""
         start = time.perf_counter()
-        messages, most = to_langchain_messages(request.messages), request_tokens(request) + request.most_tokens_out
+        messages, most = (
+            to_langchain_messages(request.messages),
+            truncation.request_tokens(request) + request.most_tokens_out,
+        )
         try:
             message = self.retry.call(repr(self), lambda: self.invoke(messages, request), self._breaker, most)
         except CallFailed as error:
@@ -182,10 +184,10 @@ class LangChainChat(RemoteModel):
         # a gateway may repeat what it was sent: without the secrets that this process knows
         text, thinking = hide_known(reply.text), hide_known(reply.thinking)
         reply = replace(reply, text=text, thinking=thinking, error=one_line(reply.error, _REASON_CHARS))
-        reply, guessed = counted(request, reply)
+        reply, guessed = replies.counted(request, reply)
         if guessed and not self._told_of_guess:
             self._told_of_guess = True
             _LOG.warning("%r: %s; tokens and costs are estimated", self, guessed)
-        reply = bounded(request, reply)
-        cost = cost_usd(self.provider, self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
+        reply = replies.bounded(request, reply)
+        cost = prices.cost_usd(self.provider, self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
         return replace(reply, seconds=time.perf_counter() - start, cost_usd=cost)

@@ -11,14 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_lab.errors import ModelError
+from rag_lab.models import requirements, truncation
 from rag_lab.models.protocols import ChatRequest
-from rag_lab.models.remote.http import CHAT_BYTES, HttpBounds
+from rag_lab.models.remote import http, ollama_server
 from rag_lab.models.remote.langchain_chat import LangChainChat
-from rag_lab.models.remote.ollama_server import ModelDescription, NoAnswer, OllamaModel, check_chat
 from rag_lab.models.remote.requests import RemoteOptions
 from rag_lab.models.remote.thinking_options import TOKENS_OF, level_of
-from rag_lab.models.requirements import require_package
-from rag_lab.models.truncation import estimated_tokens, request_tokens
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -86,7 +84,7 @@ def _with_usage(message: AIMessage, read: int, written: int, thought: int) -> AI
     return message.model_copy(update={"usage_metadata": usage})
 
 
-class OllamaChat(OllamaModel, LangChainChat):
+class OllamaChat(ollama_server.OllamaModel, LangChainChat):
     """A model of an Ollama server, e.g. `qwen3:8b`. JSON schemas are enforced by the server.
 
     Its name is as `ollama list` has it. `context` is the window that the server makes for prompt and reply
@@ -107,14 +105,14 @@ class OllamaChat(OllamaModel, LangChainChat):
 
     @cached_property
     def _client(self) -> Any:
-        library = require_package("langchain_ollama", "langchain-ollama")
+        library = requirements.require_package("langchain_ollama", "langchain-ollama")
         own_tokens = self._described.context_tokens
         if 0 < own_tokens < self.context_tokens:
             raise ModelError(
                 f"{self.name} reads at most {own_tokens:,} tokens, and a window of {self.context_tokens:,} was asked "
                 f"for; write ollama:{self.name}?context={own_tokens}."
             )
-        bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_chat)
+        bounds = http.HttpBounds(self.options.timeout_s, http.CHAT_BYTES, ollama_server.check_chat)
         return library.ChatOllama(
             model=self.name, base_url=self.server.address, sync_client_kwargs={"event_hooks": bounds.hooks()}
         )
@@ -149,11 +147,11 @@ class OllamaChat(OllamaModel, LangChainChat):
         return _joined(first, self._ask([*messages, turn], request, request.max_tokens, think=behind))
 
     @cached_property
-    def _described(self) -> ModelDescription:
+    def _described(self) -> ollama_server.ModelDescription:
         try:
             return self.server.described(self.name)
-        except NoAnswer:  # each call will say so, and try again
-            return ModelDescription(0, ())
+        except ollama_server.NoAnswer:  # each call will say so, and try again
+            return ollama_server.ModelDescription(0, ())
 
     def _ask(
         self, messages: list[BaseMessage], request: ChatRequest, most_tokens: int, *, think: bool | str
@@ -174,5 +172,5 @@ class OllamaChat(OllamaModel, LangChainChat):
             reasoning=True,  # keep what it thinks, also where it was asked not to
             think=think,
         )
-        thought = sum(estimated_tokens(_thinking(each)) for each in messages)
-        return _counted(message, self.context_tokens, request_tokens(request) + thought)
+        thought = sum(truncation.estimated_tokens(_thinking(each)) for each in messages)
+        return _counted(message, self.context_tokens, truncation.request_tokens(request) + thought)

@@ -19,22 +19,19 @@ from rag_lab._kit.home import home_at_work
 from rag_lab._kit.process import timed
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import ModelError
+from rag_lab.models import prices, requirements
 from rag_lab.models.options import check_url
-from rag_lab.models.prices import user_prices
-from rag_lab.models.remote.failures import BadReply, classify
-from rag_lab.models.remote.http import MIB, HttpBounds
-from rag_lab.models.remote.replies import Vector, check_lengths, check_of, read_as
+from rag_lab.models.remote import failures, http, replies
 from rag_lab.models.remote.requests import RemoteModel
-from rag_lab.models.requirements import require_package
 
-check_description = check_of(dict[str, JsonValue], "description of models")
+check_description = replies.check_of(dict[str, JsonValue], "description of models")
 VARIABLE = "OLLAMA_HOST"
 _HERE, _PORT = "127.0.0.1", 11434
 _ANY = "0.0.0.0"  # noqa: S104 - what a server listens on is no address to call
 _TIMEOUT_S = 10.0
 CHECK_S = 2.0
 _HOLDS_S = 60.0  # an answer on which weights a name stands for
-_MAX_REPLY_BYTES = 16 * MIB  # a description lists a model's tensors
+_MAX_REPLY_BYTES = 16 * http.MIB  # a description lists a model's tensors
 T = TypeVar("T")
 
 
@@ -54,19 +51,19 @@ class _Chat(TypedDict):
 
 
 class _Embeddings(TypedDict):
-    embeddings: Annotated[list[Vector], Field(min_length=1)]
+    embeddings: Annotated[list[replies.Vector], Field(min_length=1)]
     prompt_eval_count: NotRequired[StrictInt | None]
 
 
 def check_chat(content: bytes) -> None:
     """Check the body of a chat reply: whole, and not only the word that the model was loaded."""
-    if read_as(content, _Chat, "reply of Ollama").get("done_reason") == "load":
-        raise BadReply("Ollama loaded the model and wrote no reply")
+    if replies.read_as(content, _Chat, "reply of Ollama").get("done_reason") == "load":
+        raise failures.BadReply("Ollama loaded the model and wrote no reply")
 
 
 def check_ollama_embeddings(content: bytes) -> None:
     """Check the body of a batch of embeddings: finite vectors of one length; see `check_chat`."""
-    check_lengths(read_as(content, _Embeddings, "batch of embeddings")["embeddings"])
+    replies.check_lengths(replies.read_as(content, _Embeddings, "batch of embeddings")["embeddings"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +166,7 @@ class OllamaServer:
 
     def pull(self, name: str) -> Iterator[tuple[str, int, int]]:
         """Download a model onto the server; yield what it does now, and the bytes done and due of that (0: unknown)."""
-        library = require_package("ollama", "langchain-ollama")
+        library = requirements.require_package("ollama", "langchain-ollama")
         try:
             for step in library.Client(host=self.address).pull(name, stream=True):
                 yield step.status or "", step.completed or 0, step.total or 0
@@ -179,8 +176,8 @@ class OllamaServer:
 
     @cached_property
     def _client(self) -> Any:
-        library = require_package("ollama", "langchain-ollama")
-        bounds = HttpBounds(_TIMEOUT_S, _MAX_REPLY_BYTES, check_description)
+        library = requirements.require_package("ollama", "langchain-ollama")
+        bounds = http.HttpBounds(_TIMEOUT_S, _MAX_REPLY_BYTES, check_description)
         return library.Client(host=self.address, event_hooks=bounds.hooks())
 
     def _asked(self, call: Callable[[], T], name: str = "") -> T:
@@ -198,7 +195,7 @@ class OllamaServer:
             return NoAnswer(
                 f"No Ollama answers at {self.address}; start it with `ollama serve`, or name its address in {VARIABLE}."
             )
-        return NoAnswer(f"Ollama at {self.address}: {classify(error).sentence}.")
+        return NoAnswer(f"Ollama at {self.address}: {failures.classify(error).sentence}.")
 
 
 class OllamaModel(RemoteModel):
@@ -216,7 +213,7 @@ class OllamaModel(RemoteModel):
     @property
     def priced(self) -> bool:
         """Whether the user's table has a price for it: nobody else asks money for one's own server."""
-        return self.name in user_prices()
+        return self.name in prices.user_prices()
 
     def identity(self) -> Mapping[str, Any]:
         """Return what every model of its kind says, and the weights' digest: elsewhere they are the same model."""

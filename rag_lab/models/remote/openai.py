@@ -12,15 +12,13 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from rag_lab.models import prices, requirements
 from rag_lab.models.options import check_url, on_loopback
-from rag_lab.models.prices import user_prices
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message
-from rag_lab.models.remote.http import CHAT_BYTES, Endpoint, HttpBounds, bearer
+from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.langchain_chat import LangChainChat
-from rag_lab.models.remote.replies import check_completion
 from rag_lab.models.remote.requests import RemoteModel
 from rag_lab.models.remote.thinking_options import efforts_of, highest_within
-from rag_lab.models.requirements import require_key, require_package
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -54,7 +52,7 @@ class OpenAIModel(RemoteModel):
     @property
     def priced(self) -> bool:
         """OpenAI's own service, and a server whose model has a price in the user's table."""
-        return self.is_official or self.name in user_prices()
+        return self.is_official or self.name in prices.user_prices()
 
     def identity(self) -> Mapping[str, Any]:
         """Return what every model of its kind says of itself, and the address; never the key."""
@@ -64,11 +62,11 @@ class OpenAIModel(RemoteModel):
         """Return the key; the client insists on one, a server on loopback does not."""
         if on_loopback(self.address) and not os.environ.get(_KEY):
             return "none"
-        return require_key([_KEY])
+        return requirements.require_key([_KEY])
 
     def problem(self, within_s: float) -> str:
         """Return why its server cannot be asked now, in one sentence, or ''; whether it has the model, is not asked."""
-        return Endpoint(self.address, within_s, bearer(self.key())).problem("/models")
+        return http.Endpoint(self.address, within_s, http.bearer(self.key())).problem("/models")
 
 
 class ThinkingSteps:
@@ -153,10 +151,10 @@ class OpenAIChat(OpenAIModel, LangChainChat):
 
     @cached_property
     def _client(self) -> Any:
-        require_package("langchain_openai", "langchain-openai")
+        requirements.require_package("langchain_openai", "langchain-openai")
         from openai import DefaultHttpxClient
 
-        bounds = HttpBounds(self.options.timeout_s, CHAT_BYTES, check_completion)
+        bounds = http.HttpBounds(self.options.timeout_s, http.CHAT_BYTES, replies.check_completion)
         return _client_class()(
             model=self.name,
             api_key=self.key(),

@@ -17,19 +17,16 @@ from pydantic import FiniteFloat, StrictInt, StrictStr
 from typing_extensions import TypedDict
 
 from rag_lab.errors import ModelError
-from rag_lab.models.remote.failures import BadReply, classify
-from rag_lab.models.remote.http import Endpoint, bearer
-from rag_lab.models.remote.replies import check_of
+from rag_lab.models import requirements, truncation
+from rag_lab.models.remote import failures, http, replies
 from rag_lab.models.remote.requests import RemoteModel, RemoteOptions, in_parallel
-from rag_lab.models.requirements import require_key
-from rag_lab.models.truncation import Pair, estimated_tokens
 
 _LOG = logging.getLogger(__name__)
 _AROUND = 8  # tokens that a model may put around a question and a passage
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 _CHECK_S = 2.0
 _VERSION = re.compile(r"/v\d+/?$")
-_check_tokens = check_of(list[list[Any]], "list of tokens")
+_check_tokens = replies.check_of(list[list[Any]], "list of tokens")
 
 
 class _Result(TypedDict):
@@ -64,11 +61,11 @@ class _Models(TypedDict):
     data: list[_Model]
 
 
-_check_results = check_of(_Results, "list of relevance scores")
-_check_ranks = check_of(list[_Rank], "list of scores")
-_check_info = check_of(_Info, "description of a TEI server")
-_check_count = check_of(_Counted, "count of tokens")
-_check_models = check_of(_Models, "list of models")
+_check_results = replies.check_of(_Results, "list of relevance scores")
+_check_ranks = replies.check_of(list[_Rank], "list of scores")
+_check_info = replies.check_of(_Info, "description of a TEI server")
+_check_count = replies.check_of(_Counted, "count of tokens")
+_check_models = replies.check_of(_Models, "list of models")
 
 
 class RemoteScorer(RemoteModel):
@@ -90,7 +87,7 @@ class RemoteScorer(RemoteModel):
         """Return provider, name and address; never the key."""
         return {**super().identity(), "base_url": self.base_url}
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[truncation.Pair]) -> list[float]:
         """Return one score for each (question, passage), in order, rounded to six decimals."""
         if not pairs:
             return []
@@ -107,10 +104,10 @@ class RemoteScorer(RemoteModel):
         def scores(call: tuple[str, list[str]]) -> list[float]:
             found = self._ask(*call)
             if sorted(found) != list(range(len(call[1]))):
-                raise BadReply(f"the server answered with {len(found)} scores for {len(call[1])} passages")
+                raise failures.BadReply(f"the server answered with {len(found)} scores for {len(call[1])} passages")
             return [round(found[place], _DECIMALS) for place in range(len(call[1]))]
 
-        scored = self._call_all(scores, calls, lambda call: sum(map(estimated_tokens, (call[0], *call[1]))))
+        scored = self._call_all(scores, calls, lambda call: sum(map(truncation.estimated_tokens, (call[0], *call[1]))))
         known = {
             (question, passage): score
             for (question, passages), scores in zip(calls, scored, strict=True)
@@ -134,20 +131,23 @@ class RemoteScorer(RemoteModel):
         """The most tokens of a pair that the model reads, as `pair_tokens` counts; None where that is not known."""
         return None
 
-    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
+    def pair_tokens(self, pairs: Sequence[truncation.Pair]) -> list[int]:
         """Return how many tokens of each pair count towards `most_tokens`.
 
         An upper estimate tells which pairs fit in any case; only the others are counted, by the server's tokenizer
         where it has one. Question and passage are counted with what stands around each alone.
         """
         limit = self.most_tokens or 0
-        estimates = [estimated_tokens(question) + estimated_tokens(passage) + _AROUND for question, passage in pairs]
+        estimates = [
+            truncation.estimated_tokens(question) + truncation.estimated_tokens(passage) + _AROUND
+            for question, passage in pairs
+        ]
         long = [pair for pair, estimate in zip(pairs, estimates, strict=True) if estimate > limit > 0]
         counted: Mapping[str, int] = {}
         try:
             counted = self._count(list(dict.fromkeys(text for pair in long for text in pair)))
         except Exception as error:
-            _LOG.warning("%r does not count tokens (%s); they are estimated", self, classify(error).sentence)
+            _LOG.warning("%r does not count tokens (%s); they are estimated", self, failures.classify(error).sentence)
         return [
             counted[question] + counted[passage] if question in counted and passage in counted else estimate
             for (question, passage), estimate in zip(pairs, estimates, strict=True)
@@ -171,13 +171,13 @@ class RemoteScorer(RemoteModel):
         """Look, once, whether the server can score at all; raise a `ModelError` where it cannot."""
         _ = self._client  # a missing key is one error, before any thread starts
 
-    def _endpoint(self, address: str, timeout_s: float) -> Endpoint:
+    def _endpoint(self, address: str, timeout_s: float) -> http.Endpoint:
         keys = (value for name in self.key_variables if (value := os.environ.get(name)))
-        key = require_key(self.key_variables) if self.needs_key else next(keys, "")
-        return Endpoint(address, timeout_s, bearer(key))
+        key = requirements.require_key(self.key_variables) if self.needs_key else next(keys, "")
+        return http.Endpoint(address, timeout_s, http.bearer(key))
 
     @cached_property
-    def _client(self) -> Endpoint:
+    def _client(self) -> http.Endpoint:
         return self._endpoint(self.base_url, self.options.timeout_s)
 
 
@@ -191,7 +191,7 @@ class TeiScorer(RemoteScorer):
     address = "http://127.0.0.1:8080"
     key_variables = ("TEI_API_KEY",)
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[truncation.Pair]) -> list[float]:
         """Return one score for each (question, passage), in order; see `RemoteScorer`."""
         scores = super().score(pairs)
         if pairs and self._info is None:
@@ -270,7 +270,7 @@ class VllmScorer(RemoteScorer):
         return next((model.get("max_model_len") for model in listed if model["id"] == self.name), None)
 
     @cached_property
-    def _root(self) -> Endpoint:
+    def _root(self) -> http.Endpoint:
         return self._endpoint(_VERSION.sub("", self.base_url), self.options.timeout_s)
 
 
@@ -295,9 +295,9 @@ class CohereScorer(RemoteScorer):
         """The most tokens of a passage that are read."""
         return self.options.max_tokens
 
-    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
+    def pair_tokens(self, pairs: Sequence[truncation.Pair]) -> list[int]:
         """Return an upper estimate of the tokens of each passage: the question does not count."""
-        return [estimated_tokens(passage) for _, passage in pairs]
+        return [truncation.estimated_tokens(passage) for _, passage in pairs]
 
     def _more(self) -> Mapping[str, Any]:
         return {"max_tokens_per_doc": self.options.max_tokens}

@@ -46,7 +46,7 @@ def test_the_packaged_model_counts_without_being_loaded(monkeypatch):
     def load(*given):
         raise AssertionError("the model was loaded to count")
 
-    monkeypatch.setattr(llamacpp, "LlamaCppServer", load)
+    monkeypatch.setattr(llamacpp.llamacpp_server, "LlamaCppServer", load)
     assert [LlamaCppChat("smollm2").count_tokens(text) for text in ("", "Hello world")] == [0, 2]
 
 
