@@ -14,7 +14,7 @@ from rag_lab._kit.wording import counted
 from rag_lab.comparison.questions.preferences import preferred
 from rag_lab.comparison.questions.question_tables import paired_questions, summary_by_class, summary_by_tag
 from rag_lab.comparison.tables import not_worse as margins
-from rag_lab.comparison.tables.bounds import Read, reachable_gain, without_known_questions
+from rag_lab.comparison.tables.bounds import reachable_gain, without_known_questions
 from rag_lab.comparison.tables.changes import what_changed
 from rag_lab.comparison.tables.comparable import withheld
 from rag_lab.comparison.tables.effects import EffectsFound, effects_found, planned_effects
@@ -189,10 +189,10 @@ def read_comparison(
         raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     run = with_margins(RunFolder.open(run_dir), margins or {})
     known: Questions = {}  # what variants know of a question alike is stored once
-    read = Read(run, {plan.variant_id: run.traces(plan.variant_id, known) for plan in run.variants}, run.scores())
+    traces: Mapping[str, list[Trace]] = {plan.variant_id: run.traces(plan.variant_id, known) for plan in run.variants}
+    scores = run.scores()
     if without_known is not None:
-        read = without_known_questions(read, without_known)
-    run, traces, scores = read.run, read.traces, read.scores
+        run, traces, scores = without_known_questions((run, traces, scores), without_known)
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
     infos = {metric: info for metric in metrics if (info := run.metric(metric)) is not None}
     cost_metrics = tuple(metric for metric, info in infos.items() if info.is_cost)

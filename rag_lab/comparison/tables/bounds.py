@@ -123,13 +123,7 @@ def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> 
     return Reach(variant, metric, floor, ceiling, means, found)
 
 
-@dataclass(frozen=True)
-class Read:
-    """What a run left on disk, as far as it is compared."""
-
-    run: RunFolder
-    traces: Mapping[str, list[Trace]]
-    scores: pd.DataFrame
+Read = tuple[RunFolder, Mapping[str, list[Trace]], pd.DataFrame]  # a run, its traces by variant, its scores
 
 
 def without_known_questions(read: Read, enough: float) -> Read:
@@ -142,7 +136,7 @@ def without_known_questions(read: Read, enough: float) -> Read:
         ConfigError: if no variant closes the book, none of its scores is of an answer, `enough` cannot be reached, or
             no question would be left.
     """
-    run = read.run
+    run, traces, rows = read
     metric, scale = _metric(run, enough)
     configs = {plan.variant_id: run.config(plan.variant_id) for plan in run.variants}
     arms = [variant for variant, config in configs.items() if config and config.answer.context == FLOOR]
@@ -151,7 +145,7 @@ def without_known_questions(read: Read, enough: float) -> Read:
             "Which questions are answered without any context is not known: no variant of this run closes the book; "
             "add one with answer.context=none to the experiment."
         )
-    scores = per_question(read.scores[read.scores["variant_id"].isin(arms)], [metric])
+    scores = per_question(rows[rows["variant_id"].isin(arms)], [metric])
     known = set(scores.loc[scale.sign * (scores["mean"] - enough) >= 0, "question_id"])
     if known >= set(run.questions):
         raise ConfigError(
@@ -171,9 +165,9 @@ def without_known_questions(read: Read, enough: float) -> Read:
     )
     traces = {
         variant: [trace for trace in some if trace.question.question_id not in known]
-        for variant, some in read.traces.items()
+        for variant, some in traces.items()
     }
-    return Read(kept, traces, read.scores[~read.scores["question_id"].isin(known)].reset_index(drop=True))
+    return kept, traces, rows[~rows["question_id"].isin(known)].reset_index(drop=True)
 
 
 def _metric(run: RunFolder, enough: float) -> tuple[str, Scale]:
