@@ -82,8 +82,11 @@ SWEEP = """
 import json, sys
 from pathlib import Path
 import pytest
+import tests
 from rag_lab.experiment.run.sweep import sweep
-from tests.small_plans import run_jobs_here
+
+sys.path.append(list(tests.__path__)[0])
+from small_plans import run_jobs_here
 
 with pytest.MonkeyPatch.context() as patch:
     run_jobs_here(patch)
