@@ -5,8 +5,6 @@ Prints one JSON object: what is claimed, and what was found at worst. Writes all
 Two processes, a quarter of an hour.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ than the margin" in each metric, and what to use. Before it, its parts as functi
 processor time, which other work on the machine does not change much.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

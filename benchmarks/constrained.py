@@ -7,8 +7,6 @@ machine meets both. Targets: all held replies are valid, those that were cut off
 seconds of held over free replies) is at most 1.3. `ratio_a_token` leaves aside that the lengths of replies differ.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -3,8 +3,6 @@
 Targets: under 300 s and 4 GiB on two cores. The demo runs again afterwards: what a rerun costs when all is remembered.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

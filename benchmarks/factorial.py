@@ -19,8 +19,6 @@ package asks by default.
 meet equally often, and `stock` is told as twice their sum.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -9,8 +9,6 @@ the most that is asked. `--documents` cuts a BEIR set to so many documents, wher
 `--jobs 1` is what is told; with two cores and two jobs the sweep may take half of it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

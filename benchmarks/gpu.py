@@ -9,8 +9,6 @@ bandwidth is measured here, by copying. Run it on a machine that does nothing el
     python benchmarks/gpu.py --tiny       # minutes on a CPU: whether the script itself runs
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import platform

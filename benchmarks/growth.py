@@ -13,8 +13,6 @@ the share of the ten true neighbours that were found. `filtered_p50_ms` is a que
 With `--record`, what FILE holds already is not measured again, and is added to as soon as it is known.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -10,8 +10,6 @@ time to open the index of the unchanged corpus again over the time to build it, 
 the time to open the index after one file of the corpus has changed over the time to build it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -6,8 +6,6 @@ the demo the differences from the baseline, question by question, are resampled 
 population, and its mean the truth.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence

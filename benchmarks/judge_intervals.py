@@ -7,8 +7,6 @@ that every miss is a whole question. Target: at least 93% of intervals hold the 
 Beside it stands what a bootstrap over questions covers.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ made at a time. Two variants answer the same questions over passages that they p
 calls, wall time at most 1.15 x N x L / C; fewer calls than RAGAs on the same samples; the same values.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -3,8 +3,6 @@
 The notebook imports what a variant imports and does nothing. Target: a prepared kernel under a third of a new one.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import tempfile

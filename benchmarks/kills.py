@@ -10,8 +10,6 @@ Prints one JSON object: kills by kind, starts, calls of both sweeps, how many of
 are the same to the byte (`cost.*` aside), wall seconds, those lost a kill, and what was left behind.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

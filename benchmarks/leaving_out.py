@@ -6,8 +6,6 @@ False statements: every variant loses exactly the margin, so whatever is said to
 happen in 5% of sweeps of a family. Planning: at the questions that a pilot names, 75% to 90% of reruns should say it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -9,8 +9,6 @@ report. They run by turns. `allowed_s` is 1.5 times the bare searches and 10 s. 
 sweep is recorded, and one of a library that holds models ends the benchmark, as does a vector in the home folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

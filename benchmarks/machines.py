@@ -15,8 +15,6 @@ wall seconds is a core that stood idle, or that others used. `machine_ratio` is 
 nothing is shared but the machine: 2 on one with nothing else to do.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

@@ -6,8 +6,6 @@ children of a process that has loaded the weights and computed nothing: torch's 
     python benchmarks/model_host.py [N]
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -12,8 +12,6 @@ nothing is computed in it.
 `beyond` is what the second sweep takes beyond the question's work, in percent of the first: 3 at most is asked.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -5,8 +5,6 @@ one JSON object. `words` is the share of all words that both readers found, each
 of pages with the same words in the same order; `paragraphs` the share of PyMuPDF's that PDFium has, line ends aside.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -20,8 +20,6 @@ finds that nothing has changed and leaves results and report as they are. In the
 finds the home folder only, so that all notebooks are executed and the report is made again; theirs is the second's.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -10,8 +10,6 @@ that of the searches alone. Both are of CPU seconds, all threads together, which
 `wall_ratio` is by the clock.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

@@ -10,8 +10,6 @@ evenly; the winner is good where its true mean is at most 0.02 below the best's.
 a run of one's own, resampled whole; for `equal` the variants of each question change places at random.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -5,8 +5,6 @@ whatever goes beyond a number of calls a second. Prints one JSON object a server
 for good, and the ratio to the time without refusals (of a limited server: to the least that its limit allows).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ Prints one JSON object: wall seconds, and processor seconds of all processes, of
 started again, and of the sweep whose results were deleted.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -5,8 +5,6 @@ for the numbers given; each is written in a process of its own. `write_cpu_s` is
 machine does not change much; `open_s` needs a Chromium. The aims: less than 5 MB and 2 s to open.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import shutil

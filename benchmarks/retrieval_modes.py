@@ -7,8 +7,6 @@ reciprocal rank@10 and evidence recall@5, over the questions that have evidence,
 searches that the mode makes, each as first computed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

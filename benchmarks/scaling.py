@@ -14,8 +14,6 @@ those are of all processes, so w counts as 1 there. The same is fitted to the se
 With `--record`, what FILE holds is not measured again, and is added to as soon as it is known.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

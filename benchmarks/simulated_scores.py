@@ -5,8 +5,6 @@ else is drawn anew. `lifts` (k,) moves each variant by that share of the way fro
 zero, all variants are the same and what differs is chance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -5,8 +5,6 @@ RAG_LAB_STORE names one; it should be empty. Prints one JSON object: medians in 
 clock; and of this process's processor time, which other processes disturb less.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

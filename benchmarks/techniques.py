@@ -6,8 +6,6 @@ The notebook's own cells are run up to its first comparison, with every question
 behind that comparison, which begins with `**On all`, is written anew. What was computed before is remembered.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@ The public names, each loaded on first use. On the ground beside them stands wha
 only those that stand above it, in the order of CONTRIBUTING.md.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

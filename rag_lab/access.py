@@ -5,8 +5,6 @@ of access: a search gets the set of labels that it may return, and filters befor
 hold the texts of one such set alone, since their statistics are those of whatever they hold.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 

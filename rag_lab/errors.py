@@ -1,7 +1,5 @@
 """Errors that a user can mend, each one sentence: what was wrong, what was given, what is allowed, what to do."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher, get_close_matches

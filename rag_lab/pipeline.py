@@ -1,7 +1,5 @@
 """The pipeline: the one place that connects the stages, and the one place where their order is written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace

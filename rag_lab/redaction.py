@@ -11,8 +11,6 @@ the clipboard or hide what was printed; U+202E turns the reading direction aroun
 `\x1b`, `\u202e`. New lines and tabs stay.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -4,8 +4,6 @@ The view of a class is written in a room further below. It is named as text and 
 first time: so a record on the ground has a view, and is light to import.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar

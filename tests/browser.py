@@ -1,7 +1,5 @@
 """A headless Chromium, driven by Playwright: one page a test, what it must never do, and the rules of accessibility."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

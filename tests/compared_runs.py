@@ -1,7 +1,5 @@
 """Runs that the tests of comparison and report look at."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

@@ -3,8 +3,6 @@
 `python tests/demo_scores.py RUN` names what differs in a run of the demo; `--approve` stores its scores instead.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

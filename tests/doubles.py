@@ -1,7 +1,5 @@
 """What tests need of a corpus, a judge and an embedder, without one: replies and pages that the test writes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Small values for tests: evidence, questions, hits, traces, samples and the effects of a design."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any

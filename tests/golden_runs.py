@@ -1,7 +1,5 @@
 """The runs whose report, screens and page are compared with stored text: one a kind of report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the imports and the folders of a package look like: read from its sources, none of which is run."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a package weighs: lines, modules, names, imports, circles among the children of a folder."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

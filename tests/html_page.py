@@ -1,7 +1,5 @@
 """An HTML page as a test reads it: tags that must nest, ids, attributes, and the text that is shown."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}

@@ -1,7 +1,5 @@
 """A real JupyterLab on a folder of its own, with settings, kernels and data of its own, to be opened in a browser."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

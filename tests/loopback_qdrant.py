@@ -3,8 +3,6 @@
 The engine is that of Qdrant's Python client: requests, filters and replies are Qdrant's own, the graph is missing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """Office files and turned PDF pages made for tests: small, of the parts that a loader reads."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

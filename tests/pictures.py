@@ -1,7 +1,5 @@
 """What a picture in a notebook's output must be for a person to see it."""
 
-from __future__ import annotations
-
 import base64
 import io
 from typing import Any

@@ -3,8 +3,6 @@
 Run it to look at a page: `python tests/run_folder_fixture.py DIR [questions] [variants]`.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from dataclasses import replace

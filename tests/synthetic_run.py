@@ -1,7 +1,5 @@
 """Run folders with given scores: grids, HyDE studies, repeats, ties, failures, and what each variant costs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path

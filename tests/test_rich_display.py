@@ -1,7 +1,5 @@
 """Whatever people look at shows itself: in a notebook, in IPython's terminal and by `print`."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

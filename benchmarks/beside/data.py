@@ -1,7 +1,5 @@
 """The public sets that are measured on, as data sets of this project; none is part of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Models behind servers on loopback that take a fixed time, so that two sides wait for the same."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

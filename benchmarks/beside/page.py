@@ -1,7 +1,5 @@
 """A table of a page in docs/ that a benchmark writes anew, between two comments that name it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Sweeps as a user starts them, by the command and in a home folder of their own."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

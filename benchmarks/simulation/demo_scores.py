@@ -4,8 +4,6 @@ Usage: python benchmarks/simulation/demo_scores.py RUN_FOLDER. Writes the means 
 `demo_scores.csv` beside this file, a row a metric and question, the baseline first of the variants.
 """
 
-from __future__ import annotations
-
 import argparse
 from functools import cache
 from pathlib import Path

@@ -4,8 +4,6 @@ The aim is 0.065 at most. A false winner is a variant that is called better or w
 package's, with 999 flips.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ points upwards, and the other metrics follow. The share is set for each number o
 of seven variants finds about 80% by its test, which is what is usually planned for. The interval must agree.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sections of the calibration page: each study's claims, what was found at worst, and its tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial

@@ -4,8 +4,6 @@ The aim is 0.006 at most. The package's own number of flips, on the demo's prima
 one family, and on simulated sweeps.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What people write in configuration: sections, sentences on what is wrong with a value, and YAML, read strictly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Opening the workbench's SQLite files: one that is damaged, or cannot be written, is a sentence."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """Digests by which values and source code know each other again, and names that they make short and distinct."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

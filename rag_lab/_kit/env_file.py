@@ -5,8 +5,6 @@ or a .rag_lab. Such a file may come from somebody else. So one that belongs to a
 are taken that cannot make a program run: keys, and settings of the workbench and of its traces.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """Where the workbench keeps what it remembers: indexes, vectors, stage results, converted weights."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

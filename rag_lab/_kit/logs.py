@@ -4,8 +4,6 @@ The command line names level and file in the environment, which kernels inherit.
 is opened to append, so that lines of several processes do not mix.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

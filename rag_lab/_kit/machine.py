@@ -1,7 +1,5 @@
 """What work takes of the machine that it runs on: cores, disk, memory and energy, where they can be read."""
 
-from __future__ import annotations
-
 import errno
 import math
 import os

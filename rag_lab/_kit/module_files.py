@@ -1,7 +1,5 @@
 """Files of custom modules: `shortest` is `shortest.py` in the experiment's folder; and which files such code opens."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

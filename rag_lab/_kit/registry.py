@@ -4,8 +4,6 @@ Every kind of module has one `Kind`; ours and a user's come in by it, and there 
 are parameters: `shortest:Shortest?keep=4`. They are the fields of a frozen dataclass, checked by their annotations.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

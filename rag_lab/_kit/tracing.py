@@ -5,8 +5,6 @@ the extra `tracing` is installed. Kernels take up the sweep's trace by TRACEPARE
 RAG_LAB_TRACING_TEXTS is 1, without secrets. Names are those of OpenTelemetry for generative AI (gen_ai.*).
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import os

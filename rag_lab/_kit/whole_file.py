@@ -4,8 +4,6 @@ With a folder the digests of its files are written. It is checked once in a proc
 times say that it was touched: against crashes, full disks and hands, not against somebody who writes digests, too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """How counts, lists, numbers and tables are written for readers: the same digits everywhere, a real minus sign."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

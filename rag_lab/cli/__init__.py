@@ -3,8 +3,6 @@
 The last room: it may import all others, and none imports it.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -3,8 +3,6 @@
 Bash cuts words at `=`, `:` and `@`: they are put together again, as the other shells give them.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """`rag-lab index`, `profile` and `datasets`: documents, what they are like, and the questions about them."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from contextlib import AbstractContextManager, nullcontext

@@ -3,8 +3,6 @@
 The table in docs/adding_a_module.md shows the same; a test compares them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from rag_lab._kit.registry import Kind

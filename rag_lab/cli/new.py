@@ -1,7 +1,5 @@
 """`rag-lab new`: a project on your documents, or a custom module with its contract test and an experiment."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys

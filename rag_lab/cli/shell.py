@@ -1,7 +1,5 @@
 """What a terminal adds to commands: help in groups, options before a command's name, what to type next."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import sys

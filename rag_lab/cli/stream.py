@@ -4,8 +4,6 @@ Answers, file names and a server's errors come from outside, and reach the termi
 progress bar, a traceback. Here they all meet.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from typing import Any, TextIO, cast

@@ -1,7 +1,5 @@
 """A run folder read and compared: its tables, and the studies of them that reports, figures and notebooks show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What is known of metrics before a run: which questions they do not apply to, what they read, calls of the judge."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ It is a function, or a frozen dataclass with `__call__`. Parameters named `judge
 What it says of itself in its attributes is checked; all of them may be left out.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import time

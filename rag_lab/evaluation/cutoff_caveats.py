@@ -5,8 +5,6 @@ the metric sees more of the other, and the two are not compared in it. Where pas
 one variant has read more than another, and may have found more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

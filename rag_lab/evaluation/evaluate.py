@@ -1,7 +1,5 @@
 """What `evaluate` returns: a list of scores that shows itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace

@@ -3,8 +3,6 @@
 There is one file a judge and language of its prompts.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ RAGAs takes some empty or impossible replies for perfect ones (no statement at a
 correctness, a verdict of 7 as seven), so these are refused here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

@@ -6,8 +6,6 @@ one by one, as many at a time as its `concurrency` says, gets each request as so
 gets those that concurrent scores are waiting for in one batch, from one thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

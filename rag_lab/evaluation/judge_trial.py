@@ -8,8 +8,6 @@ A right answer is the first reference, given the passages that hold its evidence
 perturbation, given the same passages; where the citation is moved, the answer stays and the passage is another one's.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 import time

@@ -5,8 +5,6 @@ would take longer: they have one entry a metric, under its identity and the dige
 one piece; one question more and they are computed anew.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence

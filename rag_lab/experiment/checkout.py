@@ -1,7 +1,5 @@
 """Finds presets, the variant's notebook and experiments: those that people edit, else the package's own copies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import rag_lab

@@ -4,8 +4,6 @@ A design takes the base, as dotted keys with values, and the factors, and return
 of dotted keys to values. The baseline comes first. Those that are built in take `Wanted`, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace

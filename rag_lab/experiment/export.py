@@ -1,7 +1,5 @@
 """What the variants of a run found, as TREC's files: for ranx, ir_measures, PyTerrier and whoever scores rankings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

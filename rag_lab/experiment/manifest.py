@@ -1,7 +1,5 @@
 """What a variant's results depend on, how it ended, and the manifest that says both of a run."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """Which models a pipeline needs, what they cost, and what keeps one from being used. No weights are loaded for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass

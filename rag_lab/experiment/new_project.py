@@ -3,8 +3,6 @@
 Nothing that is there is written over, and documents are linked unless they are to be copied.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The plan of an experiment: everything is checked, and every question chosen, before anything runs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Which questions are asked and answered; in races and searches, which choose, and a proof that shares none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Races and searches as a row of sweeps: one a round, which measures what decides alone, who stays, and the proof."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence

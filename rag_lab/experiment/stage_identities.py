@@ -8,8 +8,6 @@ run for nothing, would dilute the effect of the setting where it matters, and wo
 comparisons.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """An experiment that was asked for in one line: the mapping that would stand in its file, and the file itself."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 An exported store has JSON lines, compressed, with a checksum an entry.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

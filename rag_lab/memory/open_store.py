@@ -3,8 +3,6 @@
 The environment decides: RAG_LAB_STORE=postgresql://user@host/database. Each file has a schema of its own there.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

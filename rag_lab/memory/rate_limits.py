@@ -6,8 +6,6 @@ quarter of what it was sent last, it is full: all requests wait, then go on at t
 every few seconds.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

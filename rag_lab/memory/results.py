@@ -6,8 +6,6 @@ Whether one on another machine, or in a container that is gone, has died cannot 
 as it computes, however long one batch takes, and they are void once it does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass

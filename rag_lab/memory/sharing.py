@@ -1,7 +1,5 @@
 """Sharing work between processes: claim, compute, wait. What one computes, others take from the memory."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -6,8 +6,6 @@ where it is met, so that each is counted once, by whichever process met it, and 
 end how many that were.
 """
 
-from __future__ import annotations
-
 import atexit
 import hashlib
 import logging

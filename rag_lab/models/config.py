@@ -1,7 +1,5 @@
 """The section of a configuration that says which model plays which role, and how several for one role are written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

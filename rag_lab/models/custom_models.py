@@ -4,8 +4,6 @@ A name is an entry point of a package, `module:Class` or `langchain:module:facto
 the questions concerned.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ It is chosen before the role's first call, and a pipeline keeps it: the answers 
 remembered by that model's identity. What fails later fails; the next start of the same command chooses again.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -5,8 +5,6 @@ object cut off in the middle (the model ran out of tokens) has its open string a
 of which there is only the name, or half a value that is no text.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ memory is that call's. A model is never refused for lack of room: where it does 
 unused first, and it is loaded alone.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Typed options of a model name: `?context=8192&device=cpu`. A secret is never an option."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit

@@ -1,7 +1,5 @@
 """Contracts of the three kinds of model: chat, embedding, pair scoring; thinking, and vectors of length one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Embeddings and pair scores that are remembered: by the model's identity and the text or pair, for all variants."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import struct

@@ -1,7 +1,5 @@
 """What a model needs before it can load: a package, a key, a GPU. Each absence is one sentence."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

@@ -5,8 +5,6 @@ and in a sweep they are entered in its ledger, if no limit forbids them: the swe
 kernel, and stages and models know nothing of it.
 """
 
-from __future__ import annotations
-
 import importlib
 import threading
 import time

@@ -5,8 +5,6 @@ whole; a larger one by its size and its first and last MiB, marked `partial`. Di
 by path, size and time of change, so that a process does not hash 100 MB to start.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """`label`: what was found for a question, and which passage answers it, as a line of the data set's questions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

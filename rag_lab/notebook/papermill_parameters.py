@@ -1,7 +1,5 @@
 """What a notebook was given: stock papermill warns of a name that no cell knows, and runs with the default."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`prefer`: two answers without names, and which of them is better."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The report of a run as it is now, and the server that shows it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

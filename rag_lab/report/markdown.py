@@ -1,7 +1,5 @@
 """report.md: what a pull request needs to show."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

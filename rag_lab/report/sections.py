@@ -1,7 +1,5 @@
 """The sections of a report, which page, Markdown, terminal and notebook show alike: a section is one entry here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -1,7 +1,5 @@
 """A data frame of numbers that shows itself as a page for readers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The box on top of a report: what to use, what to leave out, what cannot be told, what to do next; a line each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 They are written whole, without secrets, and are gone at a proper end: one that is left names a process that was killed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar

@@ -4,8 +4,6 @@ A margin counts where it was declared before anything was scored. One that came 
 at, is *post hoc*, and stays so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a person preferred, as a file of the run folder that only grows: a line a choice, a line where one is undone."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict, dataclass

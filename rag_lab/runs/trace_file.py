@@ -8,8 +8,6 @@ A line has the fields of `Trace`, without those that hold what they hold before 
   for one, and a prompt in which passages stand is a list of pieces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any

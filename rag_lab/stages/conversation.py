@@ -5,8 +5,6 @@ one stay word for word. A summary is remembered by the turns that it sums up and
 the next question of a conversation, and one that began alike, find it made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

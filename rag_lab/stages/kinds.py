@@ -1,7 +1,5 @@
 """Every kind of module that a stage can be, with what is built in, and what `retrieval.mode` may combine."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from rag_lab._kit.registry import BuiltIn, Kind

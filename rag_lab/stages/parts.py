@@ -4,8 +4,6 @@ A module is a function, an instance that is called like one, or a whole `Stage`,
 called for one question at a time, checked, and remembered.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

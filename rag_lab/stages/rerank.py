@@ -1,7 +1,5 @@
 """What orders the merged candidates: a model that reads question and passage together, a custom module, or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal

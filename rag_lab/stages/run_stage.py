@@ -1,7 +1,5 @@
 """Run one stage over many traces, computing only what the memory does not hold."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ What can change a stage's result is all in `identity()` and in the trace fields 
 remember it for each question. A stage's constructor only stores; models load on the first `run`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The one table of the steps of a pipeline, in their order: what each is called, and which keys say what it does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple

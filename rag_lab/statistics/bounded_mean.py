@@ -15,8 +15,6 @@ Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by
 sized for the looks that are planned, and what the gambler has is the mean over these sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -9,8 +9,6 @@ nothing else is too narrow. So intervals are guarded: one unit that was not seen
 the metric, and says what could have been missed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ of variance (Searle, Casella and McCulloch 1992, "Variance Components", section 
 missing scores; a negative estimate is zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Variants against each other, on the questions that both have a score for; None where a number is unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

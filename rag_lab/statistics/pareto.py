@@ -7,8 +7,6 @@ what share of resamples a variant is on it is found by the bootstrap of Efron (1
 have in common does not count as chance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ question, or a cluster of them) in all comparisons together, so that the correct
 variants that resemble each other cost little. The corrections at the end know the p-values alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache

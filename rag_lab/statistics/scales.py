@@ -1,7 +1,5 @@
 """What the values of a metric mean: the range that they can take, and which end of it is the better."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -5,8 +5,6 @@ scores higher than a wrong one, ties counted half (Mann and Whitney 1947). Answe
 what counts as an observation is a question and not an answer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 

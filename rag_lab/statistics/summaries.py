@@ -14,8 +14,6 @@ a variant has no failures, that is its plain mean. A metric without a worst valu
 with more scored questions stands before one with fewer, and means decide only between equals.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -4,8 +4,6 @@ That difference is known by the spread of the differences alone. A plan that is 
 lucky one for true, and a rerun of its size finds it half of the time (Hoenig and Heisey 2001, "The Abuse of Power").
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

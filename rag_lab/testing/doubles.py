@@ -1,7 +1,5 @@
 """Models without weights: a chat model that follows a script, an embedder and a scorer that compare words."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -7,8 +7,6 @@ As Ollama does, it reads half a window (`num_ctx`) of a prompt that is longer th
 `num_predict` of thought and reply together, and goes on behind the thought of an assistant's turn that stands last.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ with openai_server([Scripted(status=429, headers={"Retry-After": "0"}), "Paris."
     model = chat_model(f"openai:tiny?base_url={server.url}")
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

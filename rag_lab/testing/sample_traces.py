@@ -1,7 +1,5 @@
 """A small corpus, indexed, and traces on it with every field filled: what contracts run on."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

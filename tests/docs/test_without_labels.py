@@ -1,7 +1,5 @@
 """The part of the page on your documents that compares without labels: its code runs, with models that cost nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Presets are the systems they are named after: each value, the table that says so, and its twin of packaged models."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

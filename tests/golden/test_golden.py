@@ -3,8 +3,6 @@
 A difference is a change of wording or of a figure. Approve only what was intended, and read the diff.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

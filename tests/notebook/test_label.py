@@ -1,7 +1,5 @@
 """A person clicks what answers, and the next comparison measures by it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

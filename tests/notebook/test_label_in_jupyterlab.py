@@ -1,7 +1,5 @@
 """Preferring and labelling in a real JupyterLab: keys, clicks, and what stays where no kernel is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -1,7 +1,5 @@
 """A person judges blind, in Python as in the browser, and goes on where they were."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

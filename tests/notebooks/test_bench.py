@@ -1,7 +1,5 @@
 """The bench in a real JupyterLab: switch and run, compare, keep it when all cells run again and without a kernel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

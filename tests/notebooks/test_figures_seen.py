@@ -1,7 +1,5 @@
 """The figures of a notebook are pictures that people see: in its file, on a page made of it, after any imports."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The notebooks under the papermill that everybody has: a mistake ends in a sentence, before anything runs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every technique's notebook, as stock papermill executes it with the packaged models on the demo's documents."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a notebook shows can be read in a light theme and in a dark one, whatever the system prefers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

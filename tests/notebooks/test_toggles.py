@@ -1,7 +1,5 @@
 """The tour runs again in the kernel in which it ran, and tells the same whatever its user tried on the bench."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -1,7 +1,5 @@
 """A text from outside that is written from right to left turns nothing beside it."""
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
 from pathlib import Path

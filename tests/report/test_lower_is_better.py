@@ -1,7 +1,5 @@
 """A metric of which less is better: the report of mirrored scores says the same of every variant."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

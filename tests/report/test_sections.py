@@ -1,7 +1,5 @@
 """A section of the report is one entry, which page, notebook, Markdown and terminal all show."""
 
-from __future__ import annotations
-
 import pytest
 
 from rag_lab.comparison.comparison import Comparison

@@ -1,7 +1,5 @@
 """Sentences against the numbers beside them, over runs of every design, size and strength of effect."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator

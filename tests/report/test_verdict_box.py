@@ -1,7 +1,5 @@
 """The box on top: a line each for what to use, to leave out, what cannot be told and what to do next."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from run_folder_fixture import build_unlabelled

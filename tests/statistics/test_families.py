@@ -1,7 +1,5 @@
 """One answer a comparison, in two families; failures cannot make a finding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

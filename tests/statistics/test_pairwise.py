@@ -1,7 +1,5 @@
 """Variants against each other: pairs, corrections, clusters, noise floors; and agreement with other packages."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

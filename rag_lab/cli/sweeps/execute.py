@@ -3,8 +3,6 @@
 Loads the whole of `experiment`, so commands import it when they run.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

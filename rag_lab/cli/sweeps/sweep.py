@@ -1,7 +1,5 @@
 """`rag-lab demo`, `sweep`, `plan`, `run` and `vary`: experiments of a file, and of a command line."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress

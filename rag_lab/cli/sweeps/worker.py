@@ -1,7 +1,5 @@
 """`rag-lab worker`: takes variants of a sweep that runs on many machines."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What qualifies a verdict: missing scores, too few questions, text that models did not read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

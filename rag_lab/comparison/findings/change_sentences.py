@@ -1,7 +1,5 @@
 """What variants change, in plain words; and what to do where no label says which of them is better."""
 
-from __future__ import annotations
-
 from rag_lab._kit.wording import counted, listing, number, plain, seconds
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import FEW

@@ -1,7 +1,5 @@
 """The variants of a run with what decides between them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The conclusions of a run in plain words, the first thing a reviewer reads: what differs, why, and what to doubt."""
 
-from __future__ import annotations
-
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import truncation_sentences

@@ -1,7 +1,5 @@
 """Where evidence is lost, what becomes of answers, and what they reach of the labelled evidence, in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -9,8 +9,6 @@ what would be cheaper is named with what it may cost. Where an experiment names 
 the baseline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

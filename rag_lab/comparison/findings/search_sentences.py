@@ -1,7 +1,5 @@
 """What a race or a search says of itself: how the winner was chosen and proven, and what that cost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of

@@ -5,8 +5,6 @@ be left out where that saves something; *cannot tell*. Of an addition, which cos
 one is turned round: it is *not better* by more than the margin, and may be left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal

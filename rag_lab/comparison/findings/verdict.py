@@ -1,7 +1,5 @@
 """What the data say, in plain words: the first thing a reviewer reads. The pairs that the run is about come first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

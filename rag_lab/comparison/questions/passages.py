@@ -1,7 +1,5 @@
 """The passages of questions: their ranks under each variant, their texts, and where the evidence stands in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pairs of answers that a person compares without names, and what was preferred, as a paired result."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping

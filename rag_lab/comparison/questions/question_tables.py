@@ -1,7 +1,5 @@
 """Question by question: scores of all variants, and what a variant won and lost against the baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

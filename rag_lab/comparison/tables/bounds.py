@@ -3,8 +3,6 @@
 Two of them read labels, which nobody has of a new question, so none can be recommended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

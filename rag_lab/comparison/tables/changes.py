@@ -1,7 +1,5 @@
 """What each variant changes against the baseline, question by question and in total. Different is not better."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What cannot be compared: rankings of different depth, and metrics that read nothing that a change touches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What each module adds, from the design that the variants of a run make, as a table and in plain words."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

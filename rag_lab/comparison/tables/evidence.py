@@ -6,8 +6,6 @@ that stood among them before. What stands among the first of no order is lost in
 A stage that failed has lost what came to it.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Collection, Iterable, Sequence

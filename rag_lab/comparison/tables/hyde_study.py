@@ -2,8 +2,6 @@
 
 A study is a set of variants that differ in `query.hyde` alone: `none`, `always` and, where it was run, `classified`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -6,8 +6,6 @@ addition is what may be left out. Which side it is depends on what a question ta
 test a pair is made and no more are corrected for. Metrics that are blind to a change say nothing of it here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

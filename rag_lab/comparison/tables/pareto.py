@@ -1,7 +1,5 @@
 """The Pareto fronts of a run: which variants no other beats in the main metric and in what a question takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args

@@ -1,7 +1,5 @@
 """What limits scores: text that models did not read, and who judged."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What each stage cost, where it failed or fell back, and why. No fallback stays silent."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What an asker was shown and may not see: whose the files are is read anew, by nobody whom the searches rely on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

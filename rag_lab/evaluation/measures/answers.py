@@ -3,8 +3,6 @@
 As in SQuAD 2.0 (Rajpurkar et al. 2018), who abstains says nothing: the words that say so are not compared.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

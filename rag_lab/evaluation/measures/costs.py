@@ -1,7 +1,5 @@
 """What the chat models took of the machine that they computed on, as the records of the stages tell it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Which places of a ranking hold the evidence: the rule that all measures of retrieval and citations share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 

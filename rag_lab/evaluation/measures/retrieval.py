@@ -17,8 +17,6 @@ many passages as its text amounts to; were any part enough it would hold up to o
 than one child more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

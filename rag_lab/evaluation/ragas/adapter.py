@@ -3,8 +3,6 @@
 RAGAs' own cache leaves the model out of its key, and its default models are remote: neither is ever used.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress

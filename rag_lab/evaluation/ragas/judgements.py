@@ -1,7 +1,5 @@
 """What the judge said for one score, as lines for people: made from the fields of its replies, whatever the metric."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

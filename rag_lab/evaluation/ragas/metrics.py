@@ -4,8 +4,6 @@ RAGAs raises, swallows errors, and returns NaN. It is imported late, kept from r
 of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

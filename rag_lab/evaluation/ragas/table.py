@@ -5,8 +5,6 @@ mode that is not its default is part of the name. The non-LLM context metrics ex
 left out is for other tasks: agents, tools, SQL, tables, images, summaries, and rubrics that the user writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Which combinations of values are run by `grid`, `one_factor`, `random`, and by `staged` and `optuna` as planned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """What an experiment file says of its design: its keys, the rounds of a race, the pairs that are compared."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Annotated, Any

@@ -5,8 +5,6 @@ A rule lets a factor vary only where another key has certain values, elsewhere i
 would be.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

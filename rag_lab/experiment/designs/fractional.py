@@ -6,8 +6,6 @@ number of the basic factors in its generator have theirs. The resolution is the 
 factors that is the same in every run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any

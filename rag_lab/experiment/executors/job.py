@@ -1,7 +1,5 @@
 """A job, how it ended, and the contract of whatever executes jobs."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

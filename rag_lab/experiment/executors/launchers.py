@@ -1,7 +1,5 @@
 """What starts workers, on this machine, by a scheduler, or on the nodes of a Ray cluster; and the executors by name."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shlex

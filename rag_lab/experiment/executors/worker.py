@@ -1,7 +1,5 @@
 """What a worker does: it takes variants of a run, one after another, until none is left."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What a plan would do, as text for `rag-lab sweep` and its `--dry-run`."""
 
-from __future__ import annotations
-
 from textwrap import fill
 
 from rag_lab._kit.home import usable_home

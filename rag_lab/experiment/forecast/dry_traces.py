@@ -7,8 +7,6 @@ values. Two variants that wait for the same missing result therefore meet in one
 is counted once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

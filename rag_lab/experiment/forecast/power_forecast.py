@@ -1,7 +1,5 @@
 """What the questions of a plan can show, by the spread that an earlier run or a pilot saw."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

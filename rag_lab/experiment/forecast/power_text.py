@@ -1,7 +1,5 @@
 """What an experiment declares before it is run, and what it can and cannot show, as text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from textwrap import fill

@@ -1,7 +1,5 @@
 """What models will never read of a corpus, told before a sweep starts: its variants may differ in that alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

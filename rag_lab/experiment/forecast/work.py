@@ -1,7 +1,5 @@
 """The work of a plan: what each stage or metric has to do, counted once for all variants, and as a tree of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -8,8 +8,6 @@ and touches no GPU, since a fork keeps neither.
 What a notebook has imported of the heavy libraries and of this project, its successors find imported.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

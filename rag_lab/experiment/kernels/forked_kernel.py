@@ -4,8 +4,6 @@ A fork is the one way in which two notebooks share imports and nothing else: wha
 of its own.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

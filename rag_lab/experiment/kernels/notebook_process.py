@@ -6,8 +6,6 @@ The kernel watches this process in the same way. The notebook is written after e
 with visible control characters in its outputs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

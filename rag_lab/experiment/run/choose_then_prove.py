@@ -5,8 +5,6 @@ every round anew, at once. A search stage by stage varies the factors of each, a
 `trials.py`.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from functools import partial

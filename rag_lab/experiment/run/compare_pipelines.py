@@ -4,8 +4,6 @@ Pipelines leave a run folder below the home folder, laid out as a sweep's; so re
 in the same way, at any later time.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

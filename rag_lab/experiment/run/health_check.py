@@ -3,8 +3,6 @@
 They are two of those that are asked, by the very notebook: what is computed is remembered, nothing is done twice.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

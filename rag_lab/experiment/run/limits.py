@@ -3,8 +3,6 @@
 Kernels book their calls in the run's ledger, and the sweep pulls up.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

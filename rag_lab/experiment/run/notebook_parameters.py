@@ -3,8 +3,6 @@
 papermill injects scalars only, so a notebook takes these by name and everything else from a YAML file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a sweep writes to its run folder at its start, before which whatever can fail is tried, and at its end."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What earlier starts left: whole variants are not run again, a finished sweep is left as it is."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import shutil

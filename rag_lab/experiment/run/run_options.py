@@ -1,7 +1,5 @@
 """How a sweep runs: its options, how many variants side by side (`--jobs auto`), and in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The variants of a plan, each executed as a papermill notebook, scored, and compared in the report of a run folder."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`sweep`: every variant of an experiment, executed as a papermill notebook, scored, and compared in one report."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext

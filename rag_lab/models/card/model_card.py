@@ -1,7 +1,5 @@
 """The card of a model: its memory, foretold and measured; from its file or folder, Ollama, or what a provider says."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is said beside a text that a packaged chat model wrote: whose it is, and what to set instead on this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from contextlib import suppress

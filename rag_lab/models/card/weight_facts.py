@@ -1,7 +1,5 @@
 """Facts of a model's weights, read from a folder or a GGUF file without loading them."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections import Counter

@@ -4,8 +4,6 @@ The folder lies on this machine, only its owner may enter it, and it lives as lo
 it: the first kernel that needs a model does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

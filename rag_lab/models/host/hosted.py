@@ -4,8 +4,6 @@ It is started where there is none, and once again where it died. A call is a con
 forked kernels share nothing, and the end of either side is seen at once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What passes between a kernel and the process that holds a model: JSON, and arrays and images as bytes. No pickles."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

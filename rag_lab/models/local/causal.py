@@ -5,8 +5,6 @@ to import, with torch. What it has built is kept in the home folder, once for we
 that, and count the same.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

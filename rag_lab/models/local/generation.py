@@ -1,7 +1,5 @@
 """Batched generation with a causal language model: left padding, greedy in batches, sampled one by one by seed."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ second measured with SmolLM2-135M on two cores). Q8_0 holds every Q4_1 value to 
 More bits than the source has bring nothing back: they only keep what it still knows.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 from contextlib import suppress

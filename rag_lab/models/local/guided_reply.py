@@ -1,7 +1,5 @@
 """Guides a reply as it is written: a thought within its budget, then the reply, held to its schema."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache

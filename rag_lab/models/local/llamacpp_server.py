@@ -7,8 +7,6 @@ read from scratch once, and each request starts from exactly that, so few-shot p
 beginnings are kept, each in a slot of its own, so that stages which take turns do not read theirs again each time.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import secrets

@@ -1,7 +1,5 @@
 """What models of this machine have in common: contract, converted weights, quiet loading, measurement."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

@@ -4,8 +4,6 @@ UPR: Sachan, Lewis, Joshi, Aghajanyan, Yih, Pineau, Zettlemoyer, *Improving Pass
 Generation*, EMNLP 2022, section 2.2: the mean log-probability of the question's tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

@@ -4,8 +4,6 @@ Between its tokens the JSON has the spaces that `json.dumps` writes and no other
 freely can go on writing them to the end of its budget.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

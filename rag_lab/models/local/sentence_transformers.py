@@ -1,7 +1,5 @@
 """Models of sentence-transformers: embedders (`minilm`, `bge-m3`), cross-encoders, and how much of a text they read."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ The model itself and not a HuggingFacePipeline: the pipeline hides token counts,
 switch of the template.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any

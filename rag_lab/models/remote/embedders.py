@@ -1,7 +1,5 @@
 """Embedding models behind a server: batches, retries, prefixes, unit vectors; those of Gemini, Ollama and OpenAI."""
 
-from __future__ import annotations
-
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

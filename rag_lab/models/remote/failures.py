@@ -1,7 +1,5 @@
 """What an exception of a remote model means: try again, give up on this request, or give up on the model."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

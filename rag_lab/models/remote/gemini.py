@@ -1,7 +1,5 @@
 """Google's Gemini through langchain-google-genai. The key comes from GOOGLE_API_KEY or GEMINI_API_KEY."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any

@@ -4,8 +4,6 @@ A reply is read whole or not at all: at most so many bytes, never compressed (a 
 one), within the model's time-out from the request to the last byte, and of the protocol's shape where it succeeded.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import time

@@ -1,7 +1,5 @@
 """An Ollama server: where it is, what it has and can, and which weights a name stands for there."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

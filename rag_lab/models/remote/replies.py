@@ -3,8 +3,6 @@
 A gateway in between may send anything with status 200.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

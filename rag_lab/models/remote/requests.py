@@ -5,8 +5,6 @@ index alike, so that a server that is down cannot cost hours. The kernels of a s
 ledger, until its next start. By hand this process counts, and asks again after a rest: who mends the server goes on.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import random

@@ -4,8 +4,6 @@ vLLM serves the route that Cohere made as /rerank, /v1/rerank (as Jina has it) a
 llama.cpp as /v1/rerank.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

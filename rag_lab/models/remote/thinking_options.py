@@ -4,8 +4,6 @@ No provider says how many tokens an effort or a level takes: we go by what Googl
 and high into, and leave 128 for `minimal`, which "matches no thinking for most queries".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

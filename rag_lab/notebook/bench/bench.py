@@ -3,8 +3,6 @@
 The browser holds no state: each message calls a method of the bench, and what that changed goes out again.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -4,8 +4,6 @@ A file that is there is extended, its comments and order kept: lines are added t
 is read before it takes the place of the old one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 The first column is what the others are compared with.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A model's card: what it is, what it can do, and what it needs of this machine."""
 
-from __future__ import annotations
-
 from rag_lab.models.card.model_card import ModelCard
 from rag_lab.notebook.views.view import Page, TextView
 

@@ -1,7 +1,5 @@
 """A question, a data set, and the profile of a corpus."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """An experiment: the dry run of its plan, and how a run of it stands."""
 
-from __future__ import annotations
-
 from markupsafe import Markup
 
 from rag_lab._kit.wording import DASH

@@ -3,8 +3,6 @@
 Nothing is loaded for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from rag_lab._kit.wording import counted

@@ -1,7 +1,5 @@
 """One question's whole history: the answer, then what was searched, found, ordered and read, and what that took."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pages of plain pieces, once as HTML for a notebook and once as text for a terminal of 100 columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """The report on paper: a Chromium that is found on the machine prints the page."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 That is in the page itself where it is small enough, and otherwise in a page a question beside it.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Callable, Mapping

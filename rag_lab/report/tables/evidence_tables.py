@@ -1,7 +1,5 @@
 """Where the labelled evidence ended, and what variants changed against the baseline, as tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict

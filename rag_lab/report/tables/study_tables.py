@@ -1,7 +1,5 @@
 """The tables of a race, a HyDE study, the fronts, the reachable gain and the advice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict, signed, signed_interval

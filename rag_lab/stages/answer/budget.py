@@ -1,7 +1,5 @@
 """How many tokens and bytes a context may have, and how passages are fitted into them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The bounds say what retrieval can bring a reader at most: nothing, the labelled 
 retrieval found is measured all the same; it is not read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest

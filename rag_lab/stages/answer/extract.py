@@ -3,8 +3,6 @@
 It cannot make things up and asks no language model: a baseline that a generative reader has to beat.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Generation: ask the model for an answer with citations, as JSON, or for the answer alone, as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Parsing: the raw reply becomes an answer, citations and thinking, or a failure that keeps the raw text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The prompt that asks for an answer. Results are remembered by `VERSION`: change it with the wording."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

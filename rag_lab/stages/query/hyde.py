@@ -4,8 +4,6 @@ The route says which questions get a document, and whose prompt writes it: the s
 of the query class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

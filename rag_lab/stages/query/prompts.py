@@ -1,7 +1,5 @@
 """Prompts of query understanding and HyDE. Results are remembered by `VERSION`: change it with the wording."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -4,8 +4,6 @@ The guard refuses a rewrite that has drifted: one whose embedding is far from th
 a number or a part name of the question.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a chat model makes of a question: its class, a self-contained rewrite and a HyDE suggestion; other phrasings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ normalizations `min_max` and `z_score` keep the gaps between scores and so depen
 change; `rank` and `reciprocal_rank` keep the order alone: any increasing change of the scores leaves them as they are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A pipeline as a `BaseRetriever` of LangChain's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun

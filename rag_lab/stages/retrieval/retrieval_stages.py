@@ -5,8 +5,6 @@ have `build(chunks)` instead, which is called with the children that an asker ma
 for all who may see the same.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The searches: by the question and its other phrasings, or by hypothetical documents, within what an asker may see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice

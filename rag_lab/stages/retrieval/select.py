@@ -3,8 +3,6 @@
 Carbonell and Goldstein 1998 (maximal marginal relevance): relevant, and unlike what was chosen before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -16,8 +16,6 @@ differences are the same two pipelines, they count once. In any other design: ea
 one factor (toggle).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ a *word* is a set of factors whose product is the same in every run. An effect i
 word makes of it: in a fraction with the word ABC, A with B × C. The *resolution* is the length of the shortest word.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -12,8 +12,6 @@ A variant's failures count at the metric's worst value, those of what it is comp
 turned so that more is better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

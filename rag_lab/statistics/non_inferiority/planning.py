@@ -6,8 +6,6 @@ up to one (Rubin 1981, "The Bayesian Bootstrap"), differences are moved to a mea
 test is made as it will be, with the unit that it appends.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ from single scores, since the gain is (mean |d| - |mean d|) / 2, the same whethe
 classes it is what classes dealt out at random show.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

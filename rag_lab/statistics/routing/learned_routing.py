@@ -1,7 +1,5 @@
 """A CLASS2HYDE learned from data, with its gain on questions that it was not learned on; whether classes matter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The contracts of a metric and of a design."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy

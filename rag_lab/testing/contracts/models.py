@@ -1,7 +1,5 @@
 """The contracts of models: see `rag_lab.models.protocols`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar

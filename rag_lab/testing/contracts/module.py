@@ -1,7 +1,5 @@
 """What every module keeps to, whatever its kind."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The contracts of stages: one for all, and one for each kind."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace

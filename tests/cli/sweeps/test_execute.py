@@ -1,7 +1,5 @@
 """What takes over two minutes is not begun unasked, where somebody sits at a terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where variants were not cut alike, and that can decide a verdict, the first screen says so, once."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """Data from which nothing can be concluded: a sentence, not an exception or NaN, through the whole report."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

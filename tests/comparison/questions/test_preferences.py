@@ -1,7 +1,5 @@
 """Blind trials and what they come to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Prompts that no trace holds are made again as the model got them, or not at all."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

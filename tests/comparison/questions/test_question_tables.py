@@ -1,7 +1,5 @@
 """What a variant won and lost, question by question."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

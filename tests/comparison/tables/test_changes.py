@@ -1,7 +1,5 @@
 """Rank-biased overlap against values worked out by hand, and against its own definition summed term by term."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ for about ten minutes, what the file does not hold yet. The model is small: wher
 `doubles.py` does, and the reply's key stands under `made_up`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

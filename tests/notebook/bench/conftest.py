@@ -1,7 +1,5 @@
 """Benches on the small dataset that load no model: words are searched, and a script answers where answers are asked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

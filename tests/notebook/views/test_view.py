@@ -1,7 +1,5 @@
 """What pipelines, configurations, datasets and plans show of themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The figure of a front: marks where the numbers are, hollow where resamples disagree, and the line of the front."""
 
-from __future__ import annotations
-
 import io
 import re
 from itertools import product

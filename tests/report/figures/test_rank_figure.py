@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from rag_lab.records import Evidence, Hit, Question
 from rag_lab.report.figures.figure_style import ABOVE
 from rag_lab.report.figures.rank_figure import rank_figure

@@ -1,7 +1,5 @@
 """The figure of the evidence waterfall: each bar is as long as its counts, and says them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

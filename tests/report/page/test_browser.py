@@ -1,7 +1,5 @@
 """The page in a real browser: it renders, its script runs, it reports no error and asks the network for nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The first screen as people meet it: at a glance, on a phone, in the dark, by keyboard, without scripts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 from typing import Literal

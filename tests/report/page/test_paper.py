@@ -1,7 +1,5 @@
 """The report on paper: three or four pages with what decides, and one sentence where nothing can print them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

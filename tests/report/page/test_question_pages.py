@@ -1,7 +1,5 @@
 """What stands behind the list of questions: in the page, or where that is too much in a page a question."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a number to the words in a real browser: links, filters, two variants, permalinks, keyboard, without scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

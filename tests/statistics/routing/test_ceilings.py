@@ -1,7 +1,5 @@
 """Two equal arms have nothing to choose between; arms that differ by class, or for good by question, have."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
