@@ -19,6 +19,8 @@ from rag_lab.runs.omissions import asked_sentence
 def to_markdown(comparison: Comparison) -> str:
     """Return question, verdict, sections, what went wrong and how to reproduce, as GitHub's Markdown."""
     run, box = comparison.run, verdict_box(comparison)
+    shown = [(section, section.sentences(comparison)) for section in sections(comparison, "markdown")]
+    in_sections = {sentence for _, sentences in shown for sentence in sentences}
     others = (f"- **{term}**: {escape_markdown(' '.join(sentences))}" for term, sentences in box.lines[1:])
     parts = [
         f"# {escape_markdown(run.name)}",
@@ -28,16 +30,17 @@ def to_markdown(comparison: Comparison) -> str:
         escape_markdown(" ".join(box.reasons)),
         module_table(comparison, box.rows).to_markdown() if box.rows else "",
         escape_markdown(asked_sentence(len(run.questions), run.left_out)),
-        _list([*conclusions(comparison), families_sentence(comparison)]),
-        *(_section(comparison, one) for one in sections(comparison, "markdown")),
+        _list([*(one for one in conclusions(comparison) if one not in in_sections), families_sentence(comparison)]),
+        *(_section(comparison, section, sentences) for section, sentences in shown),
         _incidents(comparison),
         _reproduce(comparison),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _section(comparison: Comparison, section: Section) -> str:
+def _section(comparison: Comparison, section: Section, sentences: Sequence[str]) -> str:
     """Return a section with its sentences and its first table; nothing where it has none."""
+    title = escape_markdown(section.title.format(c=comparison))
     if section.id == "scores":
         sparse = sparse_metrics(comparison)
         parts = [
@@ -51,9 +54,10 @@ def _section(comparison: Comparison, section: Section) -> str:
             parts.append(_scores(comparison, list(sparse)))
     else:
         tables = (t.to_markdown() for found in section.tables(comparison).values() for t in found if t.rows)
-        parts = [_list(section.sentences(comparison)), next(tables, "")]
+        # A table that is named as its section is not named again.
+        parts = [_list(sentences), next(tables, "").removeprefix(f"**{title}**\n\n")]
     parts = list(filter(None, parts))
-    return "\n\n".join([f"## {escape_markdown(section.title.format(c=comparison))}", *parts]) if parts else ""
+    return "\n\n".join([f"## {title}", *parts]) if parts else ""
 
 
 def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:

@@ -91,8 +91,13 @@ class PairedDifference:
 
     @property
     def effect_size(self) -> float | None:
-        """Cohen's d_z (1988, section 2.3.5): mean / standard deviation of the differences; None without spread."""
-        return self.mean / self.sd if self.mean is not None and self.sd else None
+        """Cohen's d_z (1988, section 2.3.5): mean / standard deviation of the differences; None without spread.
+
+        A spread of less than a billionth of the mean is that of rounding.
+        """
+        if self.mean is None or self.sd is None or self.sd <= 1e-9 * abs(self.mean):
+            return None
+        return self.mean / self.sd
 
 
 def mean_intervals(

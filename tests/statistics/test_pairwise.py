@@ -74,6 +74,8 @@ def test_effect_size_is_the_mean_in_standard_deviations() -> None:
     differences = columns["v1"] - columns["v0"]
     assert row["effect_size"] == pytest.approx(ttest_1samp(differences, 0).statistic / math.sqrt(40))
     assert comparisons(scores({"a": [0.5] * 5, "b": [0.7] * 5}), "a").iloc[0]["effect_size"] is None
+    rounding = comparisons(scores({"a": [0.1, 0.3, 0.7, 0.2], "b": [0.3, 0.5, 0.9, 0.4]}), "a").iloc[0]
+    assert rounding["effect_size"] is None and rounding["difference"] == pytest.approx(0.2)
 
 
 def test_clusters_widen_the_interval_and_weaken_the_test() -> None:

@@ -62,8 +62,8 @@ def evidence_sentences(comparison: Comparison) -> list[str]:
     if found.cut:  # which budget was short: the tokens, or the number of passages
         pieces = listing([f"{codes[name]} {cut:,} of {all_of:,}" for name, (cut, all_of) in found.cut.items()])
         told.append(
-            f"Of what was lost in the budget, {pieces} stood among the first `rerank.final_k` passages and did not fit "
-            "what the context may hold (`answer.context_tokens`); the rest stood below them."
+            f"Of the pieces lost in the budget, {pieces} ranked among the first `rerank.final_k` and did not fit in "
+            "`answer.context_tokens`; the rest ranked below."
         )
     return told
 

@@ -84,9 +84,12 @@ class Price:
         told = []
         for verb, side in (("costs", 1), ("saves", -1)):
             part = Price(*(value if (value or 0.0) * side > 0 else None for value in astuple(self)))
-            if part != Price():
-                told.append(f"{verb} {part.text}")
-        return f"{' and '.join(told)} a question" if told else "takes about as long and as many tokens a question"
+            took, tokens, dollars = _texts(part)
+            a_question = " and ".join(filter(None, (took, tokens)))
+            amounts = [f"{a_question} a question" * bool(a_question), f"{dollars} questions" * bool(dollars)]
+            if any(amounts):
+                told.append(f"{verb} {' and '.join(filter(None, amounts))}")
+        return " and ".join(told) or "takes about as long and as many tokens a question"
 
 
 def latency_text(tables: RunTables, variant: str) -> str:
