@@ -50,6 +50,13 @@ _GIVEN_SECRET = (  # in a value whose end is known, so that blanks do not end a 
     re.compile(rf"(?is)([?&](?=[^=?&]*(?:{_WORDS}))[^=?&]*=)[^&]+"),
 )
 _NAMELESS = re.compile(r"([?&])[^=&\s]+(?=&|$)")  # a value that may be one without its name
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"  # C0, C1, bidi, surrogates
+)
+# Classes of HTML in which JupyterLab and nbconvert take no dollars for a formula: "$ 1 and $ 2".
+NO_FORMULAS = "mathjax_ignore tex2jax_ignore"
+_ENDLESS = re.compile(r"\S{1000,}")
+_SHOWN_CHARS = 100
 
 
 def hide_known(text: str) -> str:
@@ -217,18 +224,6 @@ def _n_alike(one: str, other: str) -> int:
     """Return how many characters two texts begin with alike."""
     shorter = min(len(one), len(other))
     return next((place for place in range(shorter) if one[place] != other[place]), shorter)
-
-
-CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"  # C0, C1, bidi, surrogates
-)
-
-# Classes of HTML in which JupyterLab and nbconvert take no dollars for a formula: "$ 1 and $ 2".
-NO_FORMULAS = "mathjax_ignore tex2jax_ignore"
-
-
-_ENDLESS = re.compile(r"\S{1000,}")
-_SHOWN_CHARS = 100
 
 
 def shortened(sentence: str) -> str:

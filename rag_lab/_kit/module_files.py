@@ -16,6 +16,9 @@ _HELPERS: set[str] = set()  # imported by such files from their folder: other fo
 _CODE = {".py", ".pyc", ".so", ".pyd", ".dll"}
 _METADATA = {".dist-info", ".egg-info"}  # of an installed package, in which libraries look entry points up
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME")  # where libraries keep weights
+_open: list[set[Path]] = []
+_hooked: list[bool] = []  # an audit hook cannot be taken out again, so one serves all blocks
+_paused: list[bool] = []
 
 
 @contextmanager
@@ -77,11 +80,6 @@ def module_file(target: Any) -> str:
     owner = target if isinstance(target, type) or hasattr(target, "__qualname__") else type(target)
     module = sys.modules.get(owner.__module__)
     return str(getattr(module, "__file__", None) or "")
-
-
-_open: list[set[Path]] = []
-_hooked: list[bool] = []  # an audit hook cannot be taken out again, so one serves all blocks
-_paused: list[bool] = []
 
 
 @contextmanager

@@ -16,6 +16,8 @@ TABLES = (
     *("scores", "differences", "order", "effects", "evidence", "gain", "front", "routing", "noise", "coverage"),
     *("costs", "race", "failed", "changes"),
 )
+VARIABLE = "_RAG_LAB_COMPLETE"
+_CUTS = "=:@"
 
 
 def datasets(incomplete: str) -> list[str]:
@@ -117,10 +119,6 @@ def _choices(annotation: Any) -> list[Any]:
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     return [choice for part in get_args(annotation) for choice in _choices(part)]
-
-
-VARIABLE = "_RAG_LAB_COMPLETE"
-_CUTS = "=:@"
 
 
 def complete_bash(app: Callable[[], object]) -> None:

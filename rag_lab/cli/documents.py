@@ -15,6 +15,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.redaction import visible_json
 
 _NAMED_CHANGES = 20
+app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def index(
@@ -107,9 +108,6 @@ def profile(
     elif found.to_try:
         factors = " ".join(f"{key}={','.join(map(str, values))}" for key, values in found.to_try.items())
         next_steps(f"rag-lab vary {factors} --dataset {where}   what only a comparison can tell")
-
-
-app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")

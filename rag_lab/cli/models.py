@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, describe, download and check models.", no_args_is_help=True, rich_markup_mode=None)
 judge_app = typer.Typer(help="Try a judge before its scores are believed.", no_args_is_help=True, rich_markup_mode=None)
 judge_app.callback()(lambda: None)  # without a callback, a group of one command would be that command
+_SHOWN = 3  # replies that changed
+_MB = 1_000_000
 
 
 @judge_app.command("check")
@@ -78,9 +80,6 @@ def check_judge(
     typer.echo(f"\nKept in {path}")
 
 
-_SHOWN = 3  # replies that changed
-
-
 def _request(n: int, max_tokens: int) -> ChatRequest:
     """Return the n-th question about pumps, over one to six passages: requests of many lengths need padding."""
     from rag_lab.models.protocols import ChatRequest
@@ -93,9 +92,6 @@ def _request(n: int, max_tokens: int) -> ChatRequest:
     passages = [Passage(k + 1, f"p{k}", "pumps.md", None, 0, len(text), text) for k, text in enumerate(texts)]
     question = (f"How often does pump {n} get new oil?", f"Which bearing does pump {n} take?")[n % 2]
     return ChatRequest(answer_messages(question, Remembered(), passages), max_tokens, json_schema=SCHEMA)
-
-
-_MB = 1_000_000
 
 
 @app.command("list")

@@ -23,6 +23,8 @@ from rag_lab.stages.kinds import (
 )
 from rag_lab.stores.config import VECTOR_STORES
 
+_ROLES = "models.generation, models.understanding, models.hyde, models.vision"
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleKind:
@@ -34,8 +36,6 @@ class ModuleKind:
     keys: str
     langchain: str = ""  # what `langchain:module:factory` may return, or load with
 
-
-_ROLES = "models.generation, models.understanding, models.hyde, models.vision"
 
 MODULE_KINDS = (
     ModuleKind(

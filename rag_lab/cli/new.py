@@ -15,6 +15,42 @@ from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError, unknown_name
 
 COMMAND = "project"
+_MODULE = '''"""{says}"""
+
+{imports}
+
+@dataclass(frozen=True)
+class {class_name}:
+    """A field, as `keep: int = 4`, is a parameter: {name}:{class_name}?keep=5."""
+
+    version: ClassVar[int] = 1
+
+{code}'''
+_TEST = '''"""{class_name} keeps to the rules of its kind: pytest test_{name}.py"""
+
+from rag_lab.testing import {contract}
+
+from {name} import {class_name}
+
+
+class Test{class_name}({contract}):
+    def make(self):
+        return {class_name}()
+'''
+_IMPORTS = {
+    name: module
+    for module, names in {
+        "collections.abc": "Callable Iterable Mapping Sequence",
+        "dataclasses": "dataclass",
+        "langchain_core.embeddings": "Embeddings",
+        "langchain_core.vectorstores": "InMemoryVectorStore VectorStore",
+        "pathlib": "Path",
+        "rag_lab.models.protocols": "ChatRequest",
+        "rag_lab.records": "Chunk Trace",
+        "typing": "Any ClassVar Self",
+    }.items()
+    for name in names.split()
+}
 
 
 class ProjectByDefault(TyperGroup):
@@ -91,43 +127,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command(COMMAND)(new_project)
-
-_MODULE = '''"""{says}"""
-
-{imports}
-
-@dataclass(frozen=True)
-class {class_name}:
-    """A field, as `keep: int = 4`, is a parameter: {name}:{class_name}?keep=5."""
-
-    version: ClassVar[int] = 1
-
-{code}'''
-_TEST = '''"""{class_name} keeps to the rules of its kind: pytest test_{name}.py"""
-
-from rag_lab.testing import {contract}
-
-from {name} import {class_name}
-
-
-class Test{class_name}({contract}):
-    def make(self):
-        return {class_name}()
-'''
-_IMPORTS = {
-    name: module
-    for module, names in {
-        "collections.abc": "Callable Iterable Mapping Sequence",
-        "dataclasses": "dataclass",
-        "langchain_core.embeddings": "Embeddings",
-        "langchain_core.vectorstores": "InMemoryVectorStore VectorStore",
-        "pathlib": "Path",
-        "rag_lab.models.protocols": "ChatRequest",
-        "rag_lab.records": "Chunk Trace",
-        "typing": "Any ClassVar Self",
-    }.items()
-    for name in names.split()
-}
 
 
 def _complete_kind(incomplete: str) -> list[str]:

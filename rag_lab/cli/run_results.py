@@ -23,6 +23,8 @@ from rag_lab.errors import RagLabError
 if TYPE_CHECKING:
     from rag_lab.experiment.sweep_status import SweepStatus
 
+_CLEAR = "\x1b[2J\x1b[H"
+
 
 def compare(
     run: Run,
@@ -182,9 +184,6 @@ def export(
     for plan in opened.variants:
         if not opened.has_traces(plan.variant_id):
             typer.echo(f"{plan.label} has no traces and was left out.", err=True)
-
-
-_CLEAR = "\x1b[2J\x1b[H"
 
 
 def status(

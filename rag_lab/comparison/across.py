@@ -22,6 +22,8 @@ from rag_lab.statistics.per_question import cluster_labels
 from rag_lab.statistics.randomization import Correction
 from rag_lab.statistics.summaries import summary
 
+Runs = tuple[Comparison, Comparison]
+
 
 @dataclass(frozen=True)
 class AcrossRuns:
@@ -135,9 +137,6 @@ def compare_runs(
         differences=differences_table(compared, found),
         same=differences_table(same, found),
     )
-
-
-Runs = tuple[Comparison, Comparison]
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ from rag_lab.statistics.randomization import Correction, check_correction
 from rag_lab.statistics.scales import UNKNOWN, scales_of
 from rag_lab.statistics.summaries import RANKING_COLUMNS, ranking, summary
 
+_GAP = ["variant_id", "metric", "status", "reason"]
+
 
 @dataclass(frozen=True)
 class Comparison(RunTables):
@@ -164,9 +166,6 @@ class Comparison(RunTables):
         """Return what stands above the column of a metric: its name, its direction, and what limits it."""
         mark = f" ({self.shallow[metric].mark})" if metric in self.shallow else ""
         return self.directed(metric) + mark
-
-
-_GAP = ["variant_id", "metric", "status", "reason"]
 
 
 def read_comparison(

@@ -14,6 +14,15 @@ from operator import itemgetter
 from rag_lab.records import Document
 
 Span = tuple[int, int]
+# A full stop followed by a space, a full stop of the East Asian scripts or of Devanagari, or a line end.
+SENTENCE_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][”’」』）]*\s*|\n+""")
+# A heading's or paragraph's end; a line that merely wraps does not end a sentence.
+_PROSE_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][”’」』）]*\s*|\n{2,}|\n(?=[-*#|])""")
+# Scripts without spaces between words (Thai, Japanese, Chinese): a character counts as a word.
+UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+PageStarts = tuple[tuple[int, int], ...]  # a page, and where it begins in the text of its file; in order, () for none
+_BREAK = "\n"  # no paragraph ends because a page does
 
 
 def row_spans(text: str) -> list[Span]:
@@ -40,15 +49,6 @@ def trimmed(text: str, spans: Iterable[Span]) -> list[Span]:
     return [span for span in (trim(text, start, end) for start, end in spans) if span[0] < span[1]]
 
 
-# A full stop followed by a space, a full stop of the East Asian scripts or of Devanagari, or a line end.
-SENTENCE_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][”’」』）]*\s*|\n+""")
-# A heading's or paragraph's end; a line that merely wraps does not end a sentence.
-_PROSE_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][”’」』）]*\s*|\n{2,}|\n(?=[-*#|])""")
-# Scripts without spaces between words (Thai, Japanese, Chinese): a character counts as a word.
-UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
-
-
 def sentence_units(text: str) -> list[Span]:
     """Return the spans of the sentences and table rows of `text`, in order, without whitespace around them."""
     units: list[Span] = []
@@ -62,11 +62,6 @@ def sentence_units(text: str) -> list[Span]:
 def words(text: str) -> list[Span]:
     """Return the spans of the words of `text`, in order. They hold every character that is not whitespace."""
     return [match.span() for match in _WORD.finditer(text)]
-
-
-PageStarts = tuple[tuple[int, int], ...]  # a page, and where it begins in the text of its file; in order, () for none
-
-_BREAK = "\n"  # no paragraph ends because a page does
 
 
 def joined(documents: Sequence[Document]) -> tuple[Document, PageStarts] | None:

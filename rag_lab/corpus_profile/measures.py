@@ -20,6 +20,13 @@ from rag_lab.models.shared import embedder
 from rag_lab.models.truncation import ReadsTexts, estimated_tokens
 
 _SAMPLE = 4000  # texts that are counted, evenly spread
+_WORD = re.compile(r"\w+")
+_RUN = 5  # words
+_RUNS = 256  # runs of a file, those of the smallest digests
+_LEAST = 0.5
+_MOST_FILES = 30  # that share a run; what stands in more is a letterhead
+_LEAST_ROWS = 3
+_COLUMNS = re.compile(r"(?<=[^\s.):•–-])  +(?=\S)")  # the gap between two cells; after `2.` it is a list's
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +79,6 @@ def _length(what: str, unit: str, values: Sequence[int], limit: int | None, read
     return Length(what, unit, len(values), at[0], at[1], ranked[-1], limit, reader, over)
 
 
-_WORD = re.compile(r"\w+")
-_RUN = 5  # words
-_RUNS = 256  # runs of a file, those of the smallest digests
-_LEAST = 0.5
-_MOST_FILES = 30  # that share a run; what stands in more is a letterhead
-
-
 @dataclass(frozen=True, slots=True)
 class SimilarFiles:
     """Two files by their sources, and how alike they are: 1 is the same words in the same order."""
@@ -117,10 +117,6 @@ def _resemblance(first: frozenset[bytes], second: frozenset[bytes]) -> float:
     """Return the share of shared runs among the smallest of both together, which estimates that among all."""
     both = _smallest([*first, *second])
     return sum(run in first and run in second for run in both) / len(both)
-
-
-_LEAST_ROWS = 3
-_COLUMNS = re.compile(r"(?<=[^\s.):•–-])  +(?=\S)")  # the gap between two cells; after `2.` it is a list's
 
 
 def holds_table(text: str) -> bool:

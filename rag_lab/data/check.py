@@ -33,6 +33,10 @@ from rag_lab.records import QUERY_CLASSES, Document, Evidence, Problem, Question
 
 _LEAST = 90.0  # of 100: similarity of the sorted words by indel distance, of which 90 is about one word in ten
 _ROWS_AT_ONCE = 500
+_SHOWN = 3  # examples in a problem
+UNLABELLED = "unlabelled"
+_NO_QUESTIONS = f"{QUESTIONS_FILE}, for evaluation: labelled questions, one a line (docs/datasets.md)"
+_LISTED = 20  # pairs and passages in the text; the page and the JSON have all
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,6 @@ def near_duplicates(questions: Sequence[Question]) -> list[NearDuplicate]:
                 ids = questions[start + row].question_id, questions[start + column].question_id
                 pairs.append(NearDuplicate(*ids, float(rows[row, column]) / 100))
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
-
-
-_SHOWN = 3  # examples in a problem
 
 
 def contradictions(dataset: Dataset) -> list[Problem]:
@@ -138,11 +139,6 @@ def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
                 reasons.append(f"has evidence in {name!r}, {why}")
         problems += [question_problem(dataset, asked, reason) for reason in reasons]
     return problems
-
-
-UNLABELLED = "unlabelled"
-_NO_QUESTIONS = f"{QUESTIONS_FILE}, for evaluation: labelled questions, one a line (docs/datasets.md)"
-_LISTED = 20  # pairs and passages in the text; the page and the JSON have all
 
 
 @dataclass(frozen=True, slots=True)

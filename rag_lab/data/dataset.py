@@ -28,6 +28,7 @@ from rag_lab.records import Problem, Question
 from rag_lab.rich_display import rich_display
 
 METADATA_FILE = "dataset.yaml"
+_QUESTIONS_SUFFIX = ".jsonl"
 
 
 class Metadata(BaseModel):
@@ -63,9 +64,6 @@ class Metadata(BaseModel):
         """Write the file that `load` reads."""
         text = yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
         (folder / METADATA_FILE).write_text(text, encoding="utf-8")
-
-
-_QUESTIONS_SUFFIX = ".jsonl"
 
 
 @rich_display("rag_lab.notebook.views.data_view:dataset_view")

@@ -20,6 +20,11 @@ from rag_lab.data.questions_file import MAX_GRADE
 from rag_lab.records import Document, Evidence, Problem, Question
 
 _Passage = tuple[str, int | None, int | None, int | None, str]  # file, page, span, and the quote where it has no span
+_MAX_DENOMINATOR = 1000  # thirds of a judge are told from thousandths
+Place = tuple[str, int | None]  # source and page of a document
+Documents = Mapping[Place, Document]
+Grades = dict[Place, int]
+_MISSING = "lost its evidence in {!r}: it names no page that was read, nor a quote that tells the page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +85,6 @@ def whole_files_sentences(questions: Collection[Question]) -> list[str]:
     ]
 
 
-_MAX_DENOMINATOR = 1000  # thirds of a judge are told from thousandths
-
-
 @dataclass(frozen=True, slots=True)
 class GradeScale:
     """How the judgements of one source become grades: times `factor`; what is left of a whole number is rounded up."""
@@ -141,13 +143,6 @@ def grades_text(questions: Iterable[Question]) -> str:
 
 def _fraction(score: float) -> Fraction:
     return Fraction(score).limit_denominator(_MAX_DENOMINATOR)
-
-
-Place = tuple[str, int | None]  # source and page of a document
-Documents = Mapping[Place, Document]
-Grades = dict[Place, int]
-
-_MISSING = "lost its evidence in {!r}: it names no page that was read, nor a quote that tells the page"
 
 
 def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question, Grades]], list[Problem]]:

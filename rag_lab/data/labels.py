@@ -18,6 +18,7 @@ from rag_lab.errors import DatasetError
 from rag_lab.records import Question
 
 Line = dict[str, Any]  # a line of questions.jsonl
+Asked = tuple[str, frozenset[str] | None, str | None]  # words, permissions, namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,6 @@ def questions_file(dataset: Dataset) -> Path:
             "and give that."
         )
     return dataset.questions_path
-
-
-Asked = tuple[str, frozenset[str] | None, str | None]  # words, permissions, namespace
 
 
 def asked_by(question: Question) -> Asked:

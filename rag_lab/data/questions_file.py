@@ -13,6 +13,11 @@ from rag_lab._kit.config_file import complaint
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import MOST_ID_CHARS, QUERY_CLASSES, Evidence, Problem, Question, Turn
 
+QUESTIONS_FILE = "questions.jsonl"
+MAX_GRADE = 100  # 2 to its power is the gain in one form of nDCG
+_ACCESS_KEYS = ("may_see", "namespace")
+_NEAR_ACCESS = (*_ACCESS_KEYS, "permissions")  # what attributes.yaml calls it
+
 
 def _encodable(text: str) -> str:
     try:
@@ -48,10 +53,6 @@ def describe_one(detail: Any) -> str:
         return "this is no JSON object"
     message = complaint(detail)
     return f"{key}: {message[0].lower()}{message[1:]}"
-
-
-QUESTIONS_FILE = "questions.jsonl"
-MAX_GRADE = 100  # 2 to its power is the gain in one form of nDCG
 
 
 class _Line(BaseModel):
@@ -141,10 +142,6 @@ def write_questions(path: Path, questions: Iterable[Question]) -> None:
             if question.may_see is not None:  # an empty list is not the same as none
                 line["may_see"] = list(question.may_see)
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-_ACCESS_KEYS = ("may_see", "namespace")
-_NEAR_ACCESS = (*_ACCESS_KEYS, "permissions")  # what attributes.yaml calls it
 
 
 def read_question(

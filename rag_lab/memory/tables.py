@@ -36,6 +36,9 @@ CREATE TABLE IF NOT EXISTS remembered (
     made REAL NOT NULL DEFAULT 0, run TEXT NOT NULL DEFAULT '') WITHOUT ROWID
 """
 MEMORIES = {"files": RESULTS, "scores": RESULTS, "stages": RESULTS, "vectors": VECTORS, "vision": RESULTS}
+_LOGGER = logging.getLogger(__name__)
+_KEYS_AT_ONCE = 500  # below SQLite's limit of variables
+Key = TypeVar("Key", str, bytes)
 
 
 def origin(database: Database) -> tuple[float, str]:
@@ -51,12 +54,6 @@ def opened_memory(name: str) -> AbstractContextManager[Database]:
 def memories() -> list[str]:
     """Return the names of those that there are."""
     return [name for name in MEMORIES if is_there(home() / f"{name}.sqlite")]
-
-
-_LOGGER = logging.getLogger(__name__)
-_KEYS_AT_ONCE = 500  # below SQLite's limit of variables
-
-Key = TypeVar("Key", str, bytes)
 
 
 class Dropped:

@@ -19,6 +19,15 @@ _QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
 REPORT = "report.html"
 QUESTIONS = "questions"  # the folder of their pages
 _POLICY = "script-src '"  # of a page, where one more script is allowed
+LOOPBACK = "127.0.0.1"
+_MOST_STRANGERS = 64  # connections that have not shown the token: any user of this machine can open some
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 class LiveReport:
@@ -77,17 +86,6 @@ class LiveReport:
         notice = render("live.html", told=f"Running: {scored}.", state=state, script=script)
         head, end, rest = allowed.rpartition("</body>")
         return f"{head}{notice}{end}{rest}" if end else allowed
-
-
-LOOPBACK = "127.0.0.1"
-_MOST_STRANGERS = 64  # connections that have not shown the token: any user of this machine can open some
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 
 
 class LiveServer(ThreadingHTTPServer):

@@ -20,6 +20,7 @@ Place = Literal["page", "paper", "markdown", "notebook"]
 Group = Literal["Verdict", "Evidence", "Scores", "Questions", "Method"]
 Named = Mapping[str, Sequence[Table]]
 Titled = Sequence[tuple[str, Markup]]
+EVERYWHERE: tuple[Place, ...] = get_args(Place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,6 @@ def _routing(comparison: Comparison) -> list[str]:
     return sentences
 
 
-EVERYWHERE: tuple[Place, ...] = get_args(Place)
 SECTIONS = (
     Section(
         "race",

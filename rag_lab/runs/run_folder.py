@@ -50,6 +50,8 @@ BILL_FILE = "bill.json"  # what the sweep was going to cost, before it ran
 LOCK_FILE = ".lock"
 MAX_REPEATS = 100  # of a question
 DRAFT_FILE = "manifest.draft.json"  # the manifest while the report is made; becomes manifest.json at the very end
+_MOST = 1e30  # that a number is on either side of zero: a run writes no larger one, and sums of these are numbers
+NAME_FILE = ".name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +276,6 @@ def _config(path: Path, written: bytes) -> PipelineConfig:
     return PipelineConfig.load(path)
 
 
-_MOST = 1e30  # that a number is on either side of zero: a run writes no larger one, and sums of these are numbers
-
-
 def strict_json(text: str | bytes) -> Any:
     """Return the value of a JSON text.
 
@@ -322,9 +321,6 @@ def _entries(folder: Path | str) -> Iterator[os.DirEntry[str]]:
             yield entry
             if entry.is_dir(follow_symlinks=False):
                 yield from _entries(entry.path)
-
-
-NAME_FILE = ".name"
 
 
 def run_name(folder: Path) -> str:

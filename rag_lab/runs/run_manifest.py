@@ -13,6 +13,15 @@ from rag_lab.runs.run_folder import RunFolder
 
 MEASURES = ("calls", "tokens", "cost_usd", "minutes")
 COLUMNS = ("purpose", *(f"{measure}_{when}" for measure in MEASURES for when in ("estimated", "spent")))
+FAILOVER_KEY = "played_by"  # of a variant in the manifest: `first | second`, and those of them that were chosen
+Played = Mapping[str, Sequence[str]]
+ABSENT = "-"
+# What may change a number, the likeliest suspects first. Times, counts and paths change with every run.
+_COMPARED = (
+    "dataset", "language", "models", "judge", "judge_language", "metric_embedding", "seeds", "commit", "dirty", "code",
+    "versions", "problems",
+)  # fmt: skip
+_PLAN = ("question", "dataset", "baseline", "metrics", "repeats", "clusters")
 
 
 def of_calls(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -88,11 +97,6 @@ def _by_variant(found: Mapping[str, Retryable]) -> str:
     return ", ".join(f"{one} of {name}" for name, one in found.items() if one.total)
 
 
-FAILOVER_KEY = "played_by"  # of a variant in the manifest: `first | second`, and those of them that were chosen
-
-Played = Mapping[str, Sequence[str]]
-
-
 def answering_models(text: str, variants: Iterable[Played]) -> list[str]:
     """Return who played a role that is named so, in any of these variants: of one model, that one."""
     return list(dict.fromkeys(name for played in variants for name in played.get(text, ()))) or [text]
@@ -114,15 +118,6 @@ def failover_sentences(variants: Mapping[str, Played]) -> list[str]:
             which = f"the role was played by {which}: what differs between these variants may be the model's doing"
         sentences.append(f"Of {text}, {which}.")
     return sentences
-
-
-ABSENT = "-"
-# What may change a number, the likeliest suspects first. Times, counts and paths change with every run.
-_COMPARED = (
-    "dataset", "language", "models", "judge", "judge_language", "metric_embedding", "seeds", "commit", "dirty", "code",
-    "versions", "problems",
-)  # fmt: skip
-_PLAN = ("question", "dataset", "baseline", "metrics", "repeats", "clusters")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ from rag_lab.stages.prompts.chat_template import BUILT_IN, PLACES, ChatTemplate,
 from rag_lab.stores.analyzer import AnalyzerChoice, analyzer_for
 from rag_lab.stores.config import Unit
 
+_Name = Annotated[str, AfterValidator(prompt_name)]
+_MODES = kinds.Modes()
+
 
 class ConversationConfig(Section):
     """What rewriting and answering read of the turns before a question."""
@@ -24,9 +27,6 @@ class ConversationConfig(Section):
     window_turns: int = Field(6, ge=1, le=1000, description="turns that the memory `window` keeps")
     summary_every: int = Field(6, ge=1, le=1000, description="turns that the memory `summary` sums up at a time")
     summary_tokens: int = Field(120, ge=16, le=4096, description="length of a summary")
-
-
-_Name = Annotated[str, AfterValidator(prompt_name)]
 
 
 class PromptsConfig(Section):
@@ -84,9 +84,6 @@ class QueryConfig(Section):
         if missing:
             raise ValueError(f"class_to_hyde must decide on every class; missing: {', '.join(missing)}")
         return {name: value[name] for name in QUERY_CLASSES}
-
-
-_MODES = kinds.Modes()
 
 
 class RetrievalConfig(Section):

@@ -6,6 +6,17 @@ from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.errors import unknown_name
 
 FOLLOW_UPS = "follow_ups"
+Normalization = Literal["none", "min_max", "z_score", "rank", "reciprocal_rank"]
+Cut = Literal["none", "knee"]
+Diversity = Literal["none", "mmr"]
+Merging = Literal["rrf", "base_first"]
+RRF_CONSTANT = 60  # Cormack, Clarke and Büttcher 2009, section 2
+RRF = "rrf"  # combines by reciprocal ranks
+_SEVERAL: dict[str, tuple[str, ...]] = {
+    "hybrid": ("dense", "bm25"),
+    "multi": ("dense", "bm25", "tfidf"),
+    RRF: ("dense", "bm25"),
+}
 
 
 def _ours(target: str, summary: str, needs: str = "", install: str = "") -> BuiltIn:
@@ -107,22 +118,6 @@ READERS = Kind(
     },
     call="__call__(self, question, passages)",
 )
-
-
-Normalization = Literal["none", "min_max", "z_score", "rank", "reciprocal_rank"]
-Cut = Literal["none", "knee"]
-Diversity = Literal["none", "mmr"]
-Merging = Literal["rrf", "base_first"]
-
-RRF_CONSTANT = 60  # Cormack, Clarke and Büttcher 2009, section 2
-
-
-RRF = "rrf"  # combines by reciprocal ranks
-_SEVERAL: dict[str, tuple[str, ...]] = {
-    "hybrid": ("dense", "bm25"),
-    "multi": ("dense", "bm25", "tfidf"),
-    RRF: ("dense", "bm25"),
-}
 
 
 class Modes:

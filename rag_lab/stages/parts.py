@@ -26,6 +26,10 @@ from rag_lab.stages import config as sections
 from rag_lab.stages.prompts.chat_template import ChatTemplate
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage, field_type
 
+IsVisible = Callable[[str, Question], bool]  # a file, and who asks
+_WHOLE = ("name", "reads", "writes", "batch_size", "costly", "identity", "run")
+ACCESS = ("question.may_see", "question.namespace")
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -69,12 +73,6 @@ class Parts:
         find = shared.cross_encoder if role == "cross_encoder" else shared.query_likelihood
         scorer = find(self.model(role))
         return scorer if self.memory is None else RememberedScorer(scorer, self.memory, self.replayed)
-
-
-IsVisible = Callable[[str, Question], bool]  # a file, and who asks
-
-_WHOLE = ("name", "reads", "writes", "batch_size", "costly", "identity", "run")
-ACCESS = ("question.may_see", "question.namespace")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import MachineUse, StageStatus, Trace
 
 OFF = "off"  # the reason in the record of what is switched off
+_SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +150,6 @@ def field_type(path: str) -> TypeAdapter[Any]:
     name, _, entry = path.partition(".")
     hint = get_type_hints(Trace)[name]
     return TypeAdapter(get_args(hint)[1] if entry else hint)
-
-
-_SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
 
 
 @dataclass(frozen=True)

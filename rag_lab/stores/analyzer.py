@@ -23,6 +23,16 @@ VERSION = 1  # raised when an analyzer gives other terms than before
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _TERM = rf"(?P<unspaced>[{_UNSPACED}]\p{{M}}*)+|[\p{{L}}\p{{N}}\p{{M}}--[{_UNSPACED}]]+"
 _N = 3
+AnalyzerChoice = Analyzer | Literal["auto"]
+_PLAIN: Analyzer = "unicode"
+# ISO 639-1, then 639-2 and 639-3 (https://www.loc.gov/standards/iso639-2).
+_CODES = {
+    "arabic": "ar ara arb", "danish": "da dan", "dutch": "nl nld dut", "english": "en eng", "finnish": "fi fin",
+    "french": "fr fra fre", "german": "de deu ger", "greek": "el ell gre", "hungarian": "hu hun", "italian": "it ita",
+    "norwegian": "no nor nb nob nn nno", "portuguese": "pt por", "romanian": "ro ron rum", "russian": "ru rus",
+    "spanish": "es spa", "swedish": "sv swe", "turkish": "tr tur",
+}  # fmt: skip
+_BY_NAME = {name: language for language, codes in _CODES.items() for name in (language, *codes.split())}
 
 
 def terms(texts: Sequence[str], analyzer: Analyzer) -> list[list[str]]:
@@ -58,19 +68,6 @@ def _stemmer(language: str) -> Any:
     import Stemmer
 
     return Stemmer.Stemmer(language)
-
-
-AnalyzerChoice = Analyzer | Literal["auto"]
-
-_PLAIN: Analyzer = "unicode"
-# ISO 639-1, then 639-2 and 639-3 (https://www.loc.gov/standards/iso639-2).
-_CODES = {
-    "arabic": "ar ara arb", "danish": "da dan", "dutch": "nl nld dut", "english": "en eng", "finnish": "fi fin",
-    "french": "fr fra fre", "german": "de deu ger", "greek": "el ell gre", "hungarian": "hu hun", "italian": "it ita",
-    "norwegian": "no nor nb nob nn nno", "portuguese": "pt por", "romanian": "ro ron rum", "russian": "ru rus",
-    "spanish": "es spa", "swedish": "sv swe", "turkish": "tr tur",
-}  # fmt: skip
-_BY_NAME = {name: language for language, codes in _CODES.items() for name in (language, *codes.split())}
 
 
 def analyzer_for(choice: AnalyzerChoice, language: str) -> Analyzer:

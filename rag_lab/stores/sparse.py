@@ -33,6 +33,7 @@ _ANALYZER_FILE = "analyzer.json"
 _POSTINGS = "postings"
 _TERMS_FILE = "terms.json"  # analyzer, and the vocabulary by column
 _QUERIES_AT_ONCE = 256
+SparseName = Literal["bm25", "tfidf"]
 
 
 class SparseIndex(ABC):
@@ -185,7 +186,6 @@ def _vectorizer(analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> 
     return TfidfVectorizer(analyzer=lambda text: terms([text], analyzer)[0], vocabulary=vocabulary, dtype=np.float32)
 
 
-SparseName = Literal["bm25", "tfidf"]
 SPARSE: dict[SparseName, type[SparseIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}
 
 

@@ -16,6 +16,7 @@ from rag_lab.testing.loopback_servers import Json, ModelServer, Script, Scripted
 
 _LOOKS = ("/api/show", "/api/pull")
 _WINDOW = 4096  # where a request asks for none
+_DETAILS = {"family": "tiny", "format": "gguf", "parameter_size": "1.2M", "quantization_level": "Q4_K_M"}
 
 
 @contextmanager
@@ -53,9 +54,6 @@ def ollama_server(
 
     with running_server(script, render, descriptions=_LOOKS) as server:
         yield server
-
-
-_DETAILS = {"family": "tiny", "format": "gguf", "parameter_size": "1.2M", "quantization_level": "Q4_K_M"}
 
 
 def _listed(name: str) -> Json:

@@ -15,6 +15,35 @@ from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.redaction import redact_value
 
 DEMO = "experiments/decisive.yaml"
+Labelled = Annotated[
+    str, typer.Option(help="Whose questions are asked: a name, or a path.", autocompletion=completion.datasets)
+]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRESET",
+        help="The pipeline to begin with: a preset or a YAML file; the data set's pipeline.yaml or the defaults where "
+        "left out.",
+        autocompletion=completion.presets,
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[,NAME]",
+        help="The first decides; repeatable. retrieval.ndcg@10, retrieval.evidence_recall@5 and cost.seconds where "
+        "left out.",
+        autocompletion=completion.metrics,
+    ),
+]
+Judge = Annotated[
+    str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that judges, where a metric needs one.")
+]
+Questions = Annotated[int | None, typer.Option(min=1, help="Ask a stratified sample of so many.")]
+Answers = Annotated[int | None, typer.Option(min=0, help="Answer so many of those asked; all where left out.")]
+_NO_ANSWERS = (
+    "No answers are generated (answer.name=none), since no metric reads them; name one that does, as answer.abstention."
+)
 
 
 def demo(out: shared.Out = None, jobs: shared.Jobs = "auto", yes: shared.Yes = False) -> None:
@@ -193,37 +222,6 @@ def plan_(
     needed = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(needed or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     shell.next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
-
-
-Labelled = Annotated[
-    str, typer.Option(help="Whose questions are asked: a name, or a path.", autocompletion=completion.datasets)
-]
-Base = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PRESET",
-        help="The pipeline to begin with: a preset or a YAML file; the data set's pipeline.yaml or the defaults where "
-        "left out.",
-        autocompletion=completion.presets,
-    ),
-]
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME[,NAME]",
-        help="The first decides; repeatable. retrieval.ndcg@10, retrieval.evidence_recall@5 and cost.seconds where "
-        "left out.",
-        autocompletion=completion.metrics,
-    ),
-]
-Judge = Annotated[
-    str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that judges, where a metric needs one.")
-]
-Questions = Annotated[int | None, typer.Option(min=1, help="Ask a stratified sample of so many.")]
-Answers = Annotated[int | None, typer.Option(min=0, help="Answer so many of those asked; all where left out.")]
-_NO_ANSWERS = (
-    "No answers are generated (answer.name=none), since no metric reads them; name one that does, as answer.abstention."
-)
 
 
 def run(

@@ -11,6 +11,8 @@ from rag_lab.stages.steps import stage_name
 
 FEW = 20  # questions: fewer show only very large differences
 _ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
+_NAMED = 6  # pairs that are written out
+SHARE = 0.5  # of the questions that the main metric has under the variant where it has most
 
 
 def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[str]:
@@ -65,9 +67,6 @@ def families_sentence(comparison: Comparison) -> str:
         f"Primary: {counted(primary, 'comparison')} in {comparison.main_metric} ({what}), declared before the run; "
         f"secondary: {counted(secondary, 'other comparison')} that can be significant; {levels}."
     )
-
-
-_NAMED = 6  # pairs that are written out
 
 
 def truncation_sentences(comparison: Comparison) -> list[str]:
@@ -133,9 +132,6 @@ def _truncation_of(one: VariantTruncation) -> list[str]:
         for metric, found in one.metrics.items()
     ]
     return told
-
-
-SHARE = 0.5  # of the questions that the main metric has under the variant where it has most
 
 
 def sparse_metrics(comparison: Comparison) -> dict[str, str]:

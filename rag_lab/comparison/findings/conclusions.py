@@ -24,6 +24,13 @@ NOT_MEASURED = (
     "The noise was not measured, since every question was asked once: how much the same run would differ from itself "
     "is not known; `repeats: 2` or more in the experiment file measures it."
 )
+COST_NAMES: dict[Cost, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars"}
+MEANING = (
+    "On a front stands every variant that no other beats: none is at least as good at no higher cost, and better or "
+    f"cheaper. A failed question counts as the worst value; less than {NOTICED_S} seconds, {NOTICED_TOKENS} tokens and "
+    f"{NOTICED_SHARE:.0%} is no difference in cost."
+)
+_MOST = 4  # variants that are named with their share
 
 
 def topics(comparison: Comparison) -> dict[str, list[str]]:
@@ -93,15 +100,6 @@ def noise_sentences(tables: RunTables) -> list[str]:
     """Return a sentence a metric, or one that the noise was not measured."""
     told = [noise_sentence(found, metric) for metric, found in tables.noise.items()]
     return told or [NOT_MEASURED]
-
-
-COST_NAMES: dict[Cost, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars"}
-MEANING = (
-    "On a front stands every variant that no other beats: none is at least as good at no higher cost, and better or "
-    f"cheaper. A failed question counts as the worst value; less than {NOTICED_S} seconds, {NOTICED_TOKENS} tokens and "
-    f"{NOTICED_SHARE:.0%} is no difference in cost."
-)
-_MOST = 4  # variants that are named with their share
 
 
 def front_sentences(comparison: Comparison) -> list[str]:

@@ -11,6 +11,17 @@ from rag_lab.comparison.tables.evidence import State, Waterfall
 from rag_lab.stages.answer.context import NEAREST
 
 NOTHING = "No question of this run has labelled evidence, so it cannot be told where evidence is lost."
+MUCH = 0.25  # of all labelled pieces: where one place loses less, no setting decides
+_SETTINGS: dict[State, tuple[str, tuple[str, ...]]] = {
+    "not_indexed": ("read these pages in another way", ("corpus.pdf",)),
+    "not_found": ("search deeper, or in another way", ("retrieval.base_k", "retrieval.mode")),
+    "merging": ("let more candidates through", ("rerank.input_limit",)),
+    "reranking": ("try another reranker, or none", ("rerank.name",)),
+    "selection": ("let more passages through", ("select.name",)),
+    "budget": ("give the reader more passages", ("rerank.final_k",)),
+    "unused": ("try another reader", ("answer.name",)),
+}
+_CUT = ("give the context more tokens", ("answer.context_tokens",))
 
 
 class StateName(NamedTuple):
@@ -116,19 +127,6 @@ def _gain_sentence(comparison: Comparison, one: Reach, bounds: tuple[float, floa
         return f"{name} has {means} in {metric} over {over}; the share of the gain is not told: {one.found.reason}."
     ends = f"{share_of_gain(one.found.low)} to {share_of_gain(one.found.high)}"
     return f"{name} reaches {share_of_gain(one.found.mean)} [{ends}] of the gain in {metric}: {means}, over {over}."
-
-
-MUCH = 0.25  # of all labelled pieces: where one place loses less, no setting decides
-_SETTINGS: dict[State, tuple[str, tuple[str, ...]]] = {
-    "not_indexed": ("read these pages in another way", ("corpus.pdf",)),
-    "not_found": ("search deeper, or in another way", ("retrieval.base_k", "retrieval.mode")),
-    "merging": ("let more candidates through", ("rerank.input_limit",)),
-    "reranking": ("try another reranker, or none", ("rerank.name",)),
-    "selection": ("let more passages through", ("select.name",)),
-    "budget": ("give the reader more passages", ("rerank.final_k",)),
-    "unused": ("try another reader", ("answer.name",)),
-}
-_CUT = ("give the context more tokens", ("answer.context_tokens",))
 
 
 def answers_sentence(comparison: Comparison, variant: str) -> str:

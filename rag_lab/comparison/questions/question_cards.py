@@ -18,6 +18,12 @@ from rag_lab.stages.query.rewrite import REWRITE
 from rag_lab.stages.query.understand import NOT_ASKED, LlmUnderstanding
 from rag_lab.stages.stage import OFF, written
 
+Key = tuple[str, int]  # variant, repeat
+Runs = dict[Key, tuple[str, Trace]]  # with the letter
+Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
+_COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
+RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
+
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
@@ -85,12 +91,6 @@ def refused_rewrite(trace: Trace) -> str | None:
     """
     refused = any(record.stage == REWRITE and record.status == "fallback" for record in trace.stages)
     return trace.proposed_query or None if refused else None
-
-
-Key = tuple[str, int]  # variant, repeat
-Runs = dict[Key, tuple[str, Trace]]  # with the letter
-Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
-_COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
 
 
 def _card(
@@ -216,9 +216,6 @@ def _reply(trace: Trace) -> Reply | None:
 def thinking_of(trace: Trace) -> str:
     """Return what the reader thought, also where no answer came of it."""
     return trace.answer.thinking if trace.answer else split_thinking(trace.raw_text or "")[1]
-
-
-RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
 
 
 def rebuilt_prompts(manifest: Mapping[str, Any]) -> dict[str, RebuiltPrompt]:

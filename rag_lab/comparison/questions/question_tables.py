@@ -11,6 +11,11 @@ from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.summaries import SUMMARY_COLUMNS, summary
 
+FAILED = "x"  # in the place of a value: the score failed
+_DIGITS = 9  # of a value: enough for the order of any two that are not equal but for rounding
+FALLBACK, STAGE_FAILED, ANSWERED, ABSTAINED = 1, 2, 4, 8
+Value = float | str | None  # None: not scored and not to be scored
+
 
 def paired_questions(tables: RunTables, variant_id: str, metric: str | None = None) -> pd.DataFrame:
     """Return a row for each question that has a score under both, the one on which the variant lost most first.
@@ -43,13 +48,6 @@ def paired_questions(tables: RunTables, variant_id: str, metric: str | None = No
     )
     gains = table.assign(gain=tables.sign(metric) * (table[variant_id] - table[baseline]))
     return gains.sort_values("gain", kind="stable", ignore_index=True)
-
-
-FAILED = "x"  # in the place of a value: the score failed
-_DIGITS = 9  # of a value: enough for the order of any two that are not equal but for rounding
-FALLBACK, STAGE_FAILED, ANSWERED, ABSTAINED = 1, 2, 4, 8
-
-Value = float | str | None  # None: not scored and not to be scored
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ BOUNDS: Mapping[str, str] = {
     "document": "the files of the labelled evidence",
 }
 _OF_CONTEXT = ("answer.context", "answer.context_tokens", "answer.context_bytes")
+Read = tuple[RunFolder, Mapping[str, list[Trace]], pd.DataFrame]  # a run, its traces by variant, its scores
 
 
 def bound_arms(tables: RunTables) -> dict[str, str]:
@@ -119,9 +120,6 @@ def _reach(tables: RunTables, metric: str, variant: str, wide: pd.DataFrame) -> 
     found = gain_share([*values], [*floors], [*ceilings], sign=tables.sign(metric), clusters=clusters)
     means = (exact_mean(floors), exact_mean(values), exact_mean(ceilings)) if len(both) else None
     return Reach(variant, metric, floor, ceiling, means, found)
-
-
-Read = tuple[RunFolder, Mapping[str, list[Trace]], pd.DataFrame]  # a run, its traces by variant, its scores
 
 
 def without_known_questions(read: Read, enough: float) -> Read:

@@ -13,6 +13,10 @@ from rag_lab.evaluation.registry import build_metric
 from rag_lab.records import Trace
 
 PERSISTENCE = 0.9  # the first ten ranks have 86% of the weight (Webber et al. 2010, section 4.4)
+TOP = 5  # what is shared of, where the baseline's configuration does not say how many passages are read
+SAME = 1 - 1e-9  # an overlap above it is rounding
+_MARKS = re.compile(r"\[\d+\]")
+_CUTS = re.compile(r"corpus\.|retrieval\.level$|splitter$|file_readers$")  # settings with which passages are others
 
 
 def rank_biased_overlap(
@@ -55,12 +59,6 @@ def shared_at(first: Sequence[Hashable], second: Sequence[Hashable], k: int) -> 
     one, other = set(list(dict.fromkeys(first))[:k]), set(list(dict.fromkeys(second))[:k])
     longest = max(len(one), len(other))
     return len(one & other) / longest if longest else 1.0
-
-
-TOP = 5  # what is shared of, where the baseline's configuration does not say how many passages are read
-SAME = 1 - 1e-9  # an overlap above it is rounding
-_MARKS = re.compile(r"\[\d+\]")
-_CUTS = re.compile(r"corpus\.|retrieval\.level$|splitter$|file_readers$")  # settings with which passages are others
 
 
 @dataclass(frozen=True, slots=True)

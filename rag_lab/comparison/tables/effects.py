@@ -17,6 +17,7 @@ from rag_lab.statistics.verdict import NO_DIFFERENCE
 
 _NAMED = 3  # interactions that one effect is confounded with, and pairs of interactions
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
+Key = tuple[str, str, str]  # metric, factor and level; or metric, variant and what it is compared with
 
 
 def fraction_sentence(names: Sequence[str], runs: Sequence[Sequence[Hashable]]) -> str:
@@ -47,9 +48,6 @@ def fraction_sentence(names: Sequence[str], runs: Sequence[Sequence[Hashable]]) 
     elif resolution == 4:
         interactions = "; interactions of two are confounded with each other, and are not told"
     return f"The fraction, {many}, has resolution {_ROMAN[resolution]}: it confounds {mains}{interactions}."
-
-
-Key = tuple[str, str, str]  # metric, factor and level; or metric, variant and what it is compared with
 
 
 @dataclass(frozen=True)

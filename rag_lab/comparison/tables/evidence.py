@@ -28,6 +28,8 @@ State = Literal[
 STATES: tuple[State, ...] = get_args(State)  # in the order of the pipeline
 
 _FAILED_AT: dict[str, State] = {"rerank": "reranking", "select": "selection"}
+NO_CLASS = "no class"
+_ITEM = ["question_id", "repeat", "item"]
 
 
 def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) -> list[State]:
@@ -90,10 +92,6 @@ def _ranks(hits: Sequence[Hit], items: Sequence[Evidence]) -> list[float]:
 
 def _is_covered(places: Iterable[Hit | Passage | Part], item: Evidence) -> bool:
     return any(covers(place, item) for place in places)
-
-
-NO_CLASS = "no class"
-_ITEM = ["question_id", "repeat", "item"]
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.verdict import ALPHA
 
 HYDE, RULE = "query.hyde", "query.class_to_hyde"
+_ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,6 @@ def _study(tables: RunTables, planned: PlannedStudy) -> RoutingStudy:
         learned=learned,
         yaml=learned.to_yaml(config) if learned else "",
     )
-
-
-_ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 
 
 def study_conclusion(study: RoutingStudy) -> str:

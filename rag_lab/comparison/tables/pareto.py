@@ -20,6 +20,12 @@ from rag_lab.statistics.scales import UNKNOWN
 
 Cost = Literal["seconds", "tokens", "usd"]
 COSTS: tuple[Cost, ...] = get_args(Cost)
+SELDOM = 0.05  # of the resamples: who leaves or joins a front in fewer is not named
+_TOLERANCES = {
+    "seconds": Tolerance(NOTICED_S),
+    "tokens": Tolerance(NOTICED_TOKENS, NOTICED_SHARE),
+    "usd": Tolerance(0.0, NOTICED_SHARE),
+}
 
 
 def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int]) -> dict[Cost, Quantity]:
@@ -101,14 +107,6 @@ def quality_intervals(tables: RunTables, values: pd.DataFrame, metric: str) -> d
     ends = [(scale.low, scale.high)] * len(columns)
     with_failures = mean_intervals([numbers(column) for column in columns], clusters=groups, ranges=ends)
     return found | dict(zip(others, with_failures, strict=True))
-
-
-SELDOM = 0.05  # of the resamples: who leaves or joins a front in fewer is not named
-_TOLERANCES = {
-    "seconds": Tolerance(NOTICED_S),
-    "tokens": Tolerance(NOTICED_TOKENS, NOTICED_SHARE),
-    "usd": Tolerance(0.0, NOTICED_SHARE),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,15 +81,18 @@ class Price:
         """A difference as the end of a sentence on a variant: `costs 1.64 s and saves 12 tokens a question`."""
         if self == Price():
             return "costs what no trace tells"
-        told = []
+        of_one: list[str] = []
+        of_many = []
         for verb, side in (("costs", 1), ("saves", -1)):
             part = Price(*(value if (value or 0.0) * side > 0 else None for value in astuple(self)))
             took, tokens, dollars = _texts(part)
-            a_question = " and ".join(filter(None, (took, tokens)))
-            amounts = [f"{a_question} a question" * bool(a_question), f"{dollars} questions" * bool(dollars)]
-            if any(amounts):
-                told.append(f"{verb} {' and '.join(filter(None, amounts))}")
-        return " and ".join(told) or "takes about as long and as many tokens a question"
+            if took or tokens:
+                of_one.append(f"{verb} {' and '.join(filter(None, (took, tokens)))}")
+            if dollars:
+                is_same = of_one and of_one[-1].startswith(verb)
+                of_many.append(f"{'' if is_same else f'{verb} '}{dollars} questions")
+        texts = [f"{' and '.join(of_one)} a question" if of_one else "", *of_many]
+        return " and ".join(filter(None, texts)) or "takes about as long and as many tokens a question"
 
 
 def latency_text(tables: RunTables, variant: str) -> str:

@@ -17,6 +17,8 @@ _ANSWERING = ("context", "generate", "parse")
 _SUMS = ["tokens_in", "tokens_out", "thinking_tokens", "cost_usd", "fallbacks", "failures"]
 STAGE_COLUMNS = ["variant_id", "stage", "runs", "median_s", *_SUMS]
 PROBLEM_COLUMNS = ["variant_id", "stage", "status", "reason", "count", "runs"]
+COMMONEST = 3  # reasons shown before the rest is counted
+_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+(?:\.\d+)?")
 
 
 def stage_table(traces: Mapping[str, list[Trace]]) -> pd.DataFrame:
@@ -109,10 +111,6 @@ def _by_stage(traces: Mapping[str, list[Trace]]) -> dict[tuple[str, str], list[S
             for record in trace.stages:
                 found.setdefault((variant_id, record.stage), []).append(record)
     return found
-
-
-COMMONEST = 3  # reasons shown before the rest is counted
-_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)

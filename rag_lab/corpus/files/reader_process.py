@@ -48,6 +48,13 @@ LOADERS: dict[str, Loader] = {
     SUFFIX: load_documents,
 }
 ALLOWED = ", ".join(suffix for suffix in LOADERS if suffix != SUFFIX)  # what people put into a folder
+MAX_BYTES = 2 * 2**30  # of the worker's address space
+SECONDS = 120  # in which a file is read, where no configuration says otherwise
+_COMMAND = (sys.executable, "-P", "-m", "rag_lab.corpus.files.reader_process")
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # each thread takes address space
+_GONE = (0, -signal.SIGKILL, -signal.SIGTERM)  # it was idle for long, or somebody ended it: no fault of the file
+_OUT_OF_MEMORY = 3  # exit status
+_IDLE_S = 60.0
 
 
 def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Loaded:
@@ -73,13 +80,6 @@ def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Lo
     if not documents:
         raise LoadError("the file is empty; add text or remove it.")
     return replace(loaded, documents=documents)
-
-
-MAX_BYTES = 2 * 2**30  # of the worker's address space
-SECONDS = 120  # in which a file is read, where no configuration says otherwise
-_COMMAND = (sys.executable, "-P", "-m", "rag_lab.corpus.files.reader_process")
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # each thread takes address space
-_GONE = (0, -signal.SIGKILL, -signal.SIGTERM)  # it was idle for long, or somebody ended it: no fault of the file
 
 
 def load_bounded(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS, seconds: float = SECONDS) -> Loaded:
@@ -164,10 +164,6 @@ class _Worker:
 
 
 _worker = _Worker()
-
-
-_OUT_OF_MEMORY = 3  # exit status
-_IDLE_S = 60.0
 
 
 def _load(path: str, source: str, reader: str) -> Any:

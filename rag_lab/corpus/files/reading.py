@@ -20,6 +20,10 @@ from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel
 from rag_lab.records import Document
 
+_VERSION = 8  # raised when a loader or the normalization changes its results
+_LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "mammoth", "python-calamine")
+_PDF = {"text": "pdf_text", "tables": "pdf_tables", "pdfium": "pdfium", "vision": "pdf_text"}
+
 
 def file_reader_of(reader: Any) -> tuple[Loader, Mapping[str, Any]]:
     """Return the loader that a name, or an object, stands for, and whatever can change what it reads."""
@@ -95,12 +99,6 @@ class CustomFileReader:
         filled = (document for document in loaded.documents if document.text.strip())
         named = (replace(document, source=source, title=str(document.title)) for document in filled)
         return replace(loaded, documents=tuple(named))
-
-
-_VERSION = 8  # raised when a loader or the normalization changes its results
-_LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "mammoth", "python-calamine")
-
-_PDF = {"text": "pdf_text", "tables": "pdf_tables", "pdfium": "pdfium", "vision": "pdf_text"}
 
 
 class Reading:

@@ -18,6 +18,9 @@ CORPUS_FOLDER = "corpus"
 NO_DOCUMENTS = frozenset({"attributes.yaml", "removed.txt", "questions.jsonl"})  # where the folder is its own corpus
 _IGNORED = (".", "~$")  # how names begin that are passed over
 _RUN_FILES = ("plan.json", "variants")  # what a folder of results has, from its first minute on
+REMOVED_FILE = "removed.txt"
+REMOVED = f"removed from the index; delete its line in {REMOVED_FILE} to bring it back."
+STALE = "is no file of the corpus, so nothing is removed by this line; correct or delete it."
 
 
 def rules_folder(corpus_dir: Path) -> Path:
@@ -64,11 +67,6 @@ def _unreadable(kind: str, reason: str | None) -> str:
 def printable(path: Path) -> str:
     """Return the path as text that can be printed and stored, whatever bytes its name is made of."""
     return str(path).encode("utf-8", "backslashreplace").decode()
-
-
-REMOVED_FILE = "removed.txt"
-REMOVED = f"removed from the index; delete its line in {REMOVED_FILE} to bring it back."
-STALE = "is no file of the corpus, so nothing is removed by this line; correct or delete it."
 
 
 def read_removed(corpus_dir: Path) -> frozenset[str]:

@@ -43,6 +43,7 @@ _LIBRARIES = ("langchain-text-splitters",)
 _LEFT_OUT = "the file reads the same as {}, which stands in its place: corpus.duplicates is skip."
 _SAME_BYTES = "the file is the same as {}, byte for byte: both are indexed; remove one if it is surplus."
 _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
+Page = tuple[str, int | None, str]  # file, page and text, as the corpus has them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +135,6 @@ def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[st
             text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
             (partial / MANIFEST).write_text(text, encoding="utf-8")
     return target
-
-
-Page = tuple[str, int | None, str]  # file, page and text, as the corpus has them
 
 
 def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:

@@ -32,6 +32,9 @@ CREATE INDEX parents_source ON parents (source);
 """
 _INSERT_DOCUMENT = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"
 _INSERT_CHUNK = {name: f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" for name in ("parents", "children")}  # noqa: S608 - the names here
+Search = Callable[[Sequence[int], int], Found]  # (rows of queries, children wanted of each) -> ids and scores
+# First guess of how many children must be searched for one more unit.
+_CHILDREN_PER_UNIT: dict[Level, int] = {"child": 1, "parent": 4, "document": 8}
 
 
 def write_chunks(path: Path, documents: Sequence[Document], chunks: Chunks) -> None:
@@ -154,11 +157,6 @@ def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:
 def _record(kind: type[AnyRecord], row: Sequence[Any]) -> AnyRecord:
     values = dict(zip((field.name for field in fields(kind)), row, strict=True))
     return kind(**{**values, "permissions": tuple(json.loads(values["permissions"]))})
-
-
-Search = Callable[[Sequence[int], int], Found]  # (rows of queries, children wanted of each) -> ids and scores
-# First guess of how many children must be searched for one more unit.
-_CHILDREN_PER_UNIT: dict[Level, int] = {"child": 1, "parent": 4, "document": 8}
 
 
 def best_units(chunks: ChunkStore, level: Level, search: Search, n_queries: int, k: int, step: str) -> list[list[Hit]]:

@@ -13,6 +13,7 @@ from rag_lab.stores.analyzer import AnalyzerChoice
 from rag_lab.stores.sparse import SparseName
 
 _NOT_VISIBLE = "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
+Children = list[Chunk]  # of one unit
 
 
 def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
@@ -61,9 +62,6 @@ def search_files(
         pairs = [(best[source], score) for source, score in zip(sources, scores, strict=True) if source in best]
         hits.append(index.units([child for child, _ in pairs], [score for _, score in pairs], k, level, name))
     return hits
-
-
-Children = list[Chunk]  # of one unit
 
 
 class FoundChunks:

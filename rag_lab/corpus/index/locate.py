@@ -14,6 +14,9 @@ from rag_lab.corpus.normalize import normalize
 from rag_lab.corpus.spans import PageStarts, page_span
 from rag_lab.records import Document, Evidence
 
+_INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
+_LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
+
 
 @dataclass(frozen=True, slots=True)
 class AsRead:
@@ -21,10 +24,6 @@ class AsRead:
 
     page_starts: Mapping[str, PageStarts] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
-
-
-_INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
-_LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
 
 
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:

@@ -22,6 +22,8 @@ from rag_lab.stores.engine import SearchedRows
 
 _FORMAT = 1  # raised when what is counted changes
 _FILE = "unread.json"
+TOOK = "took.json"  # with the vectors: the seconds that embedding took, of each text as first computed
+_VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,6 @@ def truncated_children(
             (partial / _FILE).write_text(json.dumps(found), encoding="utf-8")
     saved = json.loads((folder / _FILE).read_text(encoding="utf-8"))
     return TruncatedChildren(Truncation(**saved["total"]), saved["longer"])
-
-
-TOOK = "took.json"  # with the vectors: the seconds that embedding took, of each text as first computed
-_VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,12 @@ Block = tuple[str, str]  # a paragraph, heading or table: as a part of a cell's 
 MAX_ROW_CHARS = 20_000  # what is longer is no row that anybody reads
 _BAR_CHARS = 3  # between two cells
 MAX_CELLS = MAX_FILE_CHARS // _BAR_CHARS  # an empty one takes its bar too: more are more text than a file may hold
+_DELIMITERS = ",;\t|"
+_NONE = "\x1f"  # what a table of one column is parted by: no text holds it
+_DECLARED = re.compile(r'"?sep=([^"\n])"?\n', re.IGNORECASE)  # Excel's own first line
+_DIVIDING_COMMA = re.compile(r"(?<!\d),(?! )|,(?![\d ])")  # neither within a number nor within a sentence
+_SNIFFED_CHARS = 20_000
+_MAX_CELL_CHARS = 2**31 - 1  # a longer row is left out by its length, not an error
 
 
 class CellBudget:
@@ -134,14 +140,6 @@ def _spread(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> Iterator[list
                 taken.update(dict.fromkeys(range(column, end), number + cell.rows))
             column = end
         yield placed
-
-
-_DELIMITERS = ",;\t|"
-_NONE = "\x1f"  # what a table of one column is parted by: no text holds it
-_DECLARED = re.compile(r'"?sep=([^"\n])"?\n', re.IGNORECASE)  # Excel's own first line
-_DIVIDING_COMMA = re.compile(r"(?<!\d),(?! )|,(?![\d ])")  # neither within a number nor within a sentence
-_SNIFFED_CHARS = 20_000
-_MAX_CELL_CHARS = 2**31 - 1  # a longer row is left out by its length, not an error
 
 
 def load_delimited(path: Path, source: str) -> Loaded:

@@ -23,6 +23,15 @@ _BLOCKS = frozenset(_LEVELS) | {
     *("pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"),
 }
 _MAX_DIGITS = 5  # of the number of columns or rows that a cell says it takes
+_DECLARED = re.compile(
+    rb"(?:<meta[^>]{0,200}?charset|\A\s{0,100}<\?xml[^>]{0,200}?encoding)\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w.:-]{2,40})",
+    re.IGNORECASE,
+)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_HEAD_BYTES = 4096
+_NOT_BELIEVED = ("utf-16le", "utf-16be", "replacement", "x-user-defined")  # who declares it in ASCII means another
+_EMPTY = "the HTML file is empty: it holds no text beside its markup; replace or remove it."
+_TOO_DEEP = "the HTML file nests elements too deeply: what follows the 256th level was not read; close its tags."
 
 
 def html_blocks(root: Any) -> list[str]:
@@ -112,18 +121,6 @@ class _Writer:
             cell.blocks.append((line, alone))
         else:
             self.blocks.append(alone)
-
-
-_DECLARED = re.compile(
-    rb"(?:<meta[^>]{0,200}?charset|\A\s{0,100}<\?xml[^>]{0,200}?encoding)\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w.:-]{2,40})",
-    re.IGNORECASE,
-)
-_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
-_HEAD_BYTES = 4096
-_NOT_BELIEVED = ("utf-16le", "utf-16be", "replacement", "x-user-defined")  # who declares it in ASCII means another
-
-_EMPTY = "the HTML file is empty: it holds no text beside its markup; replace or remove it."
-_TOO_DEEP = "the HTML file nests elements too deeply: what follows the 256th level was not read; close its tags."
 
 
 def load_html(path: Path, source: str) -> Loaded:

@@ -16,6 +16,7 @@ from rag_lab.records import Document
 
 MAX_FILE_BYTES = 512 * 2**20  # of any file; what is larger is no document
 MAX_FILE_CHARS = 10_000_000  # of the text of one file: some 5,000 pages
+SUFFIX = ".documents"
 
 
 class LoadError(RagLabError):
@@ -68,9 +69,6 @@ def parsing(kind: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())[:120]
         raise LoadError(f"the {kind} is damaged ({type(error).__name__}: {reason}); replace or remove it.") from error
-
-
-SUFFIX = ".documents"
 
 
 def write_documents(path: Path, documents: Sequence[Document]) -> None:

@@ -27,6 +27,21 @@ _ROW_OVERLAP = 0.5  # of the lower line's height, from which two lines stand sid
 _RUN_OF_SPACES = re.compile(r"[ \t]{3,}")
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in points
+_MAX_STROKES = 4_000  # lines and rectangles
+_MAX_CROSSINGS = 5_000  # a table of a hundred rows and fifty columns
+_STEP = 3.0  # points; lines that are nearer to each other are one to PyMuPDF
+_LAST = 4_800  # the last square of a side of 200 inches, the longest that PDF allows
+_MAX_BYTES = 50 * 2**20  # of the drawing commands of one page
+_PART = 2**16  # bytes that are unpacked at a time
+_STREAM = re.compile(rb"(?<!end)stream\r?\n")
+EMPTY = "the PDF is empty (0 bytes); replace or remove it."
+CORRUPT = "the PDF is corrupt and cannot be opened; replace or remove it."
+NO_PDF = "the file is not a PDF although its name ends so; replace, rename or remove it."
+ENCRYPTED = "the PDF is encrypted; save it without a password."
+_NO_PAGE = "the PDF is corrupt: no page can be read; replace or remove it."
+_ONLY_IMAGES = "the PDF holds only images, no text; run OCR on it first."
+_SCANNED = re.compile(r"pages? ([\d, ]+) holds? only images")
+_MAX_PAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +107,6 @@ def turned(box: Box, direction: tuple[int, int]) -> Box:
     left, end = sorted((right * x0 + down * y0, right * x1 + down * y1))
     top, bottom = sorted((right * y0 - down * x0, right * y1 - down * x1))
     return left, top, end, bottom
-
-
-_MAX_STROKES = 4_000  # lines and rectangles
-_MAX_CROSSINGS = 5_000  # a table of a hundred rows and fifty columns
-_STEP = 3.0  # points; lines that are nearer to each other are one to PyMuPDF
-_LAST = 4_800  # the last square of a side of 200 inches, the longest that PDF allows
-
-_MAX_BYTES = 50 * 2**20  # of the drawing commands of one page
-_PART = 2**16  # bytes that are unpacked at a time
-_STREAM = re.compile(rb"(?<!end)stream\r?\n")
 
 
 def check_content(page: Any) -> None:
@@ -170,16 +175,6 @@ def _sides(stroke: Any) -> Iterator[tuple[float, float, float, float]]:
         corners = upper_left, upper_right, lower_right, lower_left
     for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]], strict=True):
         yield min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
-
-
-EMPTY = "the PDF is empty (0 bytes); replace or remove it."
-CORRUPT = "the PDF is corrupt and cannot be opened; replace or remove it."
-NO_PDF = "the file is not a PDF although its name ends so; replace, rename or remove it."
-ENCRYPTED = "the PDF is encrypted; save it without a password."
-_NO_PAGE = "the PDF is corrupt: no page can be read; replace or remove it."
-_ONLY_IMAGES = "the PDF holds only images, no text; run OCR on it first."
-_SCANNED = re.compile(r"pages? ([\d, ]+) holds? only images")
-_MAX_PAGES = 10_000
 
 
 def load_pdf(path: Path, source: str) -> Loaded:

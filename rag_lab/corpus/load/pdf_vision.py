@@ -37,6 +37,14 @@ _CLOSE = rf"[{UNSPACED}\u3000-\u303f\uff01-\uff65]"  # with the punctuation of t
 _WRAPPED = re.compile(rf"(?<={_CLOSE}) (?={_CLOSE})")
 _COMPARED_CHARS = 20_000  # of each text; the comparison of characters takes the product of the lengths
 _MAX_SENTENCE_CHARS = 5_000
+_PROMPT_VERSION = 1
+_PROMPT = (
+    "Transcribe this page as Markdown. Keep every word, number and unit as printed, in reading order. Make headings "
+    "with #, tables with bars and a row a line. Describe no picture, add nothing, and reply with the Markdown alone."
+)
+_MAX_TOKENS = 4096
+_PAGES_AT_ONCE = 16
+_MAX_PIXELS = 30_000_000  # of a rendered page; a poster is shown smaller
 
 
 def likeness(reading: str, text_layer: str) -> float:
@@ -95,16 +103,6 @@ def _dice(first: Iterable[Hashable], second: Iterable[Hashable]) -> float:
     one, other = Counter(first), Counter(second)
     total = one.total() + other.total()
     return 2 * (one & other).total() / total if total else 1.0
-
-
-_PROMPT_VERSION = 1
-_PROMPT = (
-    "Transcribe this page as Markdown. Keep every word, number and unit as printed, in reading order. Make headings "
-    "with #, tables with bars and a row a line. Describe no picture, add nothing, and reply with the Markdown alone."
-)
-_MAX_TOKENS = 4096
-_PAGES_AT_ONCE = 16
-_MAX_PIXELS = 30_000_000  # of a rendered page; a poster is shown smaller
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,11 @@ _STRICT = re.compile(rb"([\"'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w{1,40}
 _USUAL = rb"\1http://schemas.openxmlformats.org/\2/2006/\3\1"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
+_KIND, _OLD_KIND = "spreadsheet", "Excel workbook of the format before 2007"
+_MAX_CELLS = 5_000_000  # of the rectangles around what is filled
+_UNSTORED = re.compile(rb"<c ([^<>]*)>\s*<f(?:[^<>]*/>|[^<>]*>[^<>]*</f>)\s*(?:(?:<v ?/>|<v></v>)\s*)?</c>")
+_ERROR = re.compile(rb"<c [^<>]*t=[\"']e[\"']")
+_TEXT = re.compile(rb"t=[\"']str[\"']")  # of a formula: it may be empty, as that of `=""`
 
 
 class Archive(zipfile.ZipFile):
@@ -102,13 +107,6 @@ def stated_title(archive: Archive, kind: str) -> str:
     """Return the title that a file says it has, "" where it says none."""
     properties = parsed_part(archive, "docProps/core.xml", kind)
     return str(properties.findtext(_TITLE) or "") if properties is not None else ""
-
-
-_KIND, _OLD_KIND = "spreadsheet", "Excel workbook of the format before 2007"
-_MAX_CELLS = 5_000_000  # of the rectangles around what is filled
-_UNSTORED = re.compile(rb"<c ([^<>]*)>\s*<f(?:[^<>]*/>|[^<>]*>[^<>]*</f>)\s*(?:(?:<v ?/>|<v></v>)\s*)?</c>")
-_ERROR = re.compile(rb"<c [^<>]*t=[\"']e[\"']")
-_TEXT = re.compile(rb"t=[\"']str[\"']")  # of a formula: it may be empty, as that of `=""`
 
 
 def load_spreadsheet(path: Path, source: str) -> Loaded:

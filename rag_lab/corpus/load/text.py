@@ -18,6 +18,8 @@ _MAX_WESTERN_SHARE = 0.3  # Latin text has few letters with marks; a text full o
 _MAX_MESS = 0.1  # charset-normalizer's share of implausible characters above which a guess is not worth having
 _LINES_NAMED = 5
 _MAX_BROKEN_SHARE = 0.2  # of the whole characters; no text of another encoding has as many that are UTF-8 by chance
+_TITLE_CHARS = 200
+_MAX_BYTES = 4 * MAX_FILE_CHARS  # a character takes at most four
 
 
 def decode(data: bytes) -> tuple[str, str]:
@@ -95,10 +97,6 @@ def _is_western(data: bytes) -> bool:
         return False
     marked = [letter for letter in text if not letter.isascii()]
     return _WESTERN.issuperset(marked) and len(marked) <= _MAX_WESTERN_SHARE * len(text) and "\x00" not in text
-
-
-_TITLE_CHARS = 200
-_MAX_BYTES = 4 * MAX_FILE_CHARS  # a character takes at most four
 
 
 def load_text(path: Path, source: str) -> Loaded:

@@ -14,6 +14,9 @@ from rag_lab.corpus.spans import Span, row_spans, trim
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Embedder
 
+LANGCHAIN = "split_text"  # the method of LangChain's splitters
+_PLAIN = (str, int, float, bool, type(None))
+
 
 @dataclass(frozen=True, slots=True)
 class Unsplit:
@@ -62,10 +65,6 @@ class BuiltInSplitter:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         found = {name: dict(value.identity()) if name == "embedder" else value for name, value in values.items()}
         return {"name": self.name, "version": self.version, **found}
-
-
-LANGCHAIN = "split_text"  # the method of LangChain's splitters
-_PLAIN = (str, int, float, bool, type(None))
 
 
 class CustomSplitter:

@@ -19,6 +19,17 @@ from rag_lab.data.formats.trec import docno, word
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.records import Problem, Question
 
+_NO_PLACE = "the format has no place for it"
+# Keys of a question that are not written: which questions have one, and what follows.
+_NOT_WRITTEN: dict[str, tuple[Callable[[Question], bool], str]] = {
+    "may_see": (lambda q: q.may_see is not None, "who imports the file asks as one who may see everything"),
+    "namespace": (lambda q: q.namespace is not None, "who imports the file asks in all namespaces"),
+    "history": (lambda q: bool(q.history), _NO_PLACE),
+    "class": (lambda q: q.query_class is not None, _NO_PLACE),
+    "tags": (lambda q: bool(q.tags), _NO_PLACE),
+    "evidence.quote": (lambda q: any(item.quote for item in q.evidence), _NO_PLACE),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Importer:
@@ -88,18 +99,6 @@ def import_dataset(
     write_draft(draft, metadata, target, force)
     dataset = Dataset.load(target.resolve())
     return dataset, [*draft.problems, *dataset.problems]
-
-
-_NO_PLACE = "the format has no place for it"
-# Keys of a question that are not written: which questions have one, and what follows.
-_NOT_WRITTEN: dict[str, tuple[Callable[[Question], bool], str]] = {
-    "may_see": (lambda q: q.may_see is not None, "who imports the file asks as one who may see everything"),
-    "namespace": (lambda q: q.namespace is not None, "who imports the file asks in all namespaces"),
-    "history": (lambda q: bool(q.history), _NO_PLACE),
-    "class": (lambda q: q.query_class is not None, _NO_PLACE),
-    "tags": (lambda q: bool(q.tags), _NO_PLACE),
-    "evidence.quote": (lambda q: any(item.quote for item in q.evidence), _NO_PLACE),
-}
 
 
 def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Problem]:

@@ -14,6 +14,23 @@ _NEEDS: Needs = frozenset({"answer", "reference"})
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_EXACT = MetricInfo("answer.exact_match", "1 where the normalized answer equals one of the references, else 0.", _NEEDS)
+_F1 = MetricInfo(
+    "answer.token_f1", "F1 of the normalized words shared with a reference; the best reference counts.", _NEEDS
+)
+_ABSTENTION = MetricInfo(
+    "answer.abstention",
+    "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
+    frozenset({"answer"}),
+)
+_WORDS = MetricInfo(
+    "answer.words",
+    "Words of the answer, as white space parts them; a cost: longer is not better.",
+    frozenset({"answer"}),
+    high=None,
+    higher_is_better=False,
+    is_cost=True,
+)
 
 
 def normalize(text: str) -> str:
@@ -56,23 +73,6 @@ def _answer(trace: Trace) -> Answer:
     return trace.answer or Answer("")
 
 
-_EXACT = MetricInfo("answer.exact_match", "1 where the normalized answer equals one of the references, else 0.", _NEEDS)
-_F1 = MetricInfo(
-    "answer.token_f1", "F1 of the normalized words shared with a reference; the best reference counts.", _NEEDS
-)
-_ABSTENTION = MetricInfo(
-    "answer.abstention",
-    "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
-    frozenset({"answer"}),
-)
-_WORDS = MetricInfo(
-    "answer.words",
-    "Words of the answer, as white space parts them; a cost: longer is not better.",
-    frozenset({"answer"}),
-    high=None,
-    higher_is_better=False,
-    is_cost=True,
-)
 FAMILY = family_of(
     (_EXACT, _exact_match, 2),
     (_F1, _token_f1, 2),

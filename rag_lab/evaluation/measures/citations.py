@@ -10,6 +10,11 @@ from rag_lab.records import Answer, Passage, Trace
 
 _NO_CITATION = Gap("not_applicable", "the answer cites nothing")
 _WITH_EVIDENCE: Needs = frozenset({"answer", "evidence"})
+_OF_ANSWER: Needs = frozenset({"answer"})
+_PRECISION = "Share of the citations made that name a passage of the context which covers an evidence item."
+_RECALL = "Share of the evidence items of which a covering passage was cited."
+_VALIDITY = "Share of the citations made that name a passage of the context at all."
+_QUOTES = "Share of the quotes of citations that stand in the passage they cite, white space aside."
 
 
 def _precision(trace: Trace) -> float | Gap:
@@ -56,11 +61,6 @@ def _citations(trace: Trace) -> tuple[list[Passage], int]:
     return [p for p in trace.passages if p.number in numbers], len(numbers) + len(set(answer.rejected_citations))
 
 
-_OF_ANSWER: Needs = frozenset({"answer"})
-_PRECISION = "Share of the citations made that name a passage of the context which covers an evidence item."
-_RECALL = "Share of the evidence items of which a covering passage was cited."
-_VALIDITY = "Share of the citations made that name a passage of the context at all."
-_QUOTES = "Share of the quotes of citations that stand in the passage they cite, white space aside."
 FAMILY = family_of(
     (MetricInfo("citations.precision", _PRECISION, _WITH_EVIDENCE), _precision, 2),
     (MetricInfo("citations.recall", _RECALL, _WITH_EVIDENCE), _recall, 3),

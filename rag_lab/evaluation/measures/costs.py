@@ -9,6 +9,32 @@ from rag_lab.records import MachineUse, StageRecord, Trace
 
 NOT_HERE = "no chat model of this machine was asked, or what it took was not measured"
 _NEEDS: Needs = frozenset()
+_SENTENCES = {
+    "cost.seconds": "Seconds of all stages together, each as first computed, shared embeddings and pair scores "
+    "included.",
+    "cost.seconds.<stage>": "Seconds of one stage, named as on the trace, as first computed; what it shares is "
+    "included.",
+    "cost.tokens": "Tokens that models read and wrote for the question, all stages together.",
+    "cost.thinking_tokens": "Of the tokens that models wrote for the question, those of their thinking.",
+    "cost.usd": "US dollars that the providers charged, all stages together.",
+    "cost.tokens_per_second": "Tokens written a second by the chat models that were asked, the reading of their "
+    "prompts included.",
+    "cost.load_seconds": "Seconds that the chat models of this machine took to load, once a process.",
+    "cost.memory_mb": "MiB by which the process grew for the chat models of this machine: their weights, cache and "
+    "most for a call.",
+    "cost.joules": "Joules that the machine took while its chat models were asked (NVIDIA's meters and RAPL, "
+    "all devices).",
+}
+INFOS = tuple(
+    MetricInfo(name, text, _NEEDS, high=None, higher_is_better=name == "cost.tokens_per_second", is_cost=True)
+    for name, text in _SENTENCES.items()
+)
+_COMPUTE: dict[str, Callable[[StageRecord], float]] = {
+    "cost.seconds": lambda record: record.seconds,
+    "cost.tokens": lambda record: record.tokens_in + record.tokens_out,
+    "cost.thinking_tokens": lambda record: record.thinking_tokens,
+    "cost.usd": lambda record: record.cost_usd,
+}
 
 
 def _tokens_per_second(trace: Trace) -> float | Gap:
@@ -43,28 +69,6 @@ MEASURES: Mapping[str, Callable[[Trace], float | Gap]] = {
 }
 
 
-_SENTENCES = {
-    "cost.seconds": "Seconds of all stages together, each as first computed, shared embeddings and pair scores "
-    "included.",
-    "cost.seconds.<stage>": "Seconds of one stage, named as on the trace, as first computed; what it shares is "
-    "included.",
-    "cost.tokens": "Tokens that models read and wrote for the question, all stages together.",
-    "cost.thinking_tokens": "Of the tokens that models wrote for the question, those of their thinking.",
-    "cost.usd": "US dollars that the providers charged, all stages together.",
-    "cost.tokens_per_second": "Tokens written a second by the chat models that were asked, the reading of their "
-    "prompts included.",
-    "cost.load_seconds": "Seconds that the chat models of this machine took to load, once a process.",
-    "cost.memory_mb": "MiB by which the process grew for the chat models of this machine: their weights, cache and "
-    "most for a call.",
-    "cost.joules": "Joules that the machine took while its chat models were asked (NVIDIA's meters and RAPL, "
-    "all devices).",
-}
-INFOS = tuple(
-    MetricInfo(name, text, _NEEDS, high=None, higher_is_better=name == "cost.tokens_per_second", is_cost=True)
-    for name, text in _SENTENCES.items()
-)
-
-
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
     """Return the cost called `name`; `argument` is the stage, where it is one stage's."""
     if name in MEASURES:
@@ -80,14 +84,6 @@ def _total(trace: Trace, measure: Callable[[StageRecord], float], stage: str) ->
     if trace.failure is not None:
         return Gap("failed", f"{trace.failure.stage} failed: {trace.failure.reason}")
     return Gap("not_applicable", f"stage {stage} has not run" if stage else "no stage has run")
-
-
-_COMPUTE: dict[str, Callable[[StageRecord], float]] = {
-    "cost.seconds": lambda record: record.seconds,
-    "cost.tokens": lambda record: record.tokens_in + record.tokens_out,
-    "cost.thinking_tokens": lambda record: record.thinking_tokens,
-    "cost.usd": lambda record: record.cost_usd,
-}
 
 
 FAMILY = Family(INFOS, build)

@@ -13,6 +13,76 @@ from rag_lab.evaluation.metric import Gap, MetricInfo, Need, Needs
 from rag_lab.records import Evidence, Passage, Trace
 
 _COLLECTIONS = "ragas.metrics.collections"
+# A sentence that says so is none of the subject: what it shares with a reference is its words.
+ABSTAINED = Gap("not_applicable", "the reader abstained, so there is no answer to compare; answer.abstention counts it")
+_NEED: dict[str, Need] = {
+    "response": "answer",
+    "reference": "reference",
+    "retrieved_contexts": "contexts",
+    "whole_contexts": "contexts",
+    "retrieved_context_ids": "contexts",
+    "reference_contexts": "evidence",
+    "reference_context_ids": "evidence",
+}
+# Measures that compare whole passages with whole reference contexts take passages as they were retrieved: a passage
+# that the token budget cut to half would count as another text, whatever it holds.
+_RAGAS_NAME = {"whole_contexts": "retrieved_contexts"}
+_PRECISION = "ragas.metrics._context_precision"
+_RECALL = "ragas.metrics._context_recall"
+_TEXTS = ("reference", "response")
+_ALL_FOUR = ("user_input", "response", "reference", "retrieved_contexts")
+_IDS = ("retrieved_context_ids", "reference_context_ids")
+_JUDGE: tuple[Need, ...] = ("judge",)
+_EMBEDDINGS: tuple[Need, ...] = ("embeddings",)
+_BOTH = _JUDGE + _EMBEDDINGS
+_READ_ANSWER = ("user_input", "response", "retrieved_contexts")
+_COMPARED = ("user_input", "response", "reference")
+_WHOLE = ("whole_contexts", "reference_contexts")
+_SENTENCES = {
+    "semantic_similarity": "Cosine of the embeddings of answer and reference.",
+    "non_llm_context_precision": "Average precision of the context's passages, relevant where the Levenshtein "
+    "similarity to a reference context is at least 0.5.",
+    "non_llm_context_recall": "Share of the reference contexts to which a passage of the context has a Levenshtein "
+    "similarity above 0.5.",
+    "rouge_score": "ROUGE-L F-measure of answer and reference, stemmed.",
+    "string_presence": "1 where the answer holds the reference word for word (case counts), else 0.",
+    "exact_match": "1 where the answer is the reference character for character, else 0.",
+    "non_llm_string_similarity": "Levenshtein similarity of answer and reference, normalized by the longer.",
+    "bleu_score": "BLEU of the answer's first sentence, each sentence of the reference being one reference.",
+    "chrf_score": "chrF of answer and reference: F2 of character 6-grams.",
+    "quoted_spans_alignment": "Share of the answer's quoted spans of three words or more that stand in the context; 1 "
+    "without any.",
+    "id_based_context_precision": "Share of the places (file and page) of the context that are places of the evidence.",
+    "id_based_context_recall": "Share of the places (file and page) of the evidence that are places of the context.",
+    "faithfulness": "Share of the answer's statements that the judge finds supported by the context.",
+    "answer_relevancy": "Mean cosine of the question and three questions that the judge writes to the answer; 0 where "
+    "it is evasive.",
+    "context_precision": "Average precision of the context's passages, relevant where the judge finds one useful for "
+    "the reference.",
+    "context_recall": "Share of the reference's statements that the judge attributes to the context.",
+    "context_relevance": "Relevance of the context to the question, 0, 1 or 2 by two prompts to the judge, averaged "
+    "and halved.",
+    "answer_correctness": "0.75 times the F1 of statements shared with the reference, by the judge, plus 0.25 times "
+    "the cosine of both.",
+    "context_utilization": "Average precision of the context's passages, relevant where the judge finds one useful "
+    "for the answer given.",
+    "context_entity_recall": "Share of the entities that the judge names in the reference that it also names in the "
+    "context; 0 without any.",
+    "noise_sensitivity": "Share of the answer's statements that are wrong by the reference and supported by a "
+    "relevant passage.",
+    "noise_sensitivity_irrelevant": "Share of the answer's statements that are wrong by the reference and supported "
+    "by irrelevant passages alone.",
+    "factual_correctness": "F1 of the claims of answer and reference, by the judge each checked against the other; "
+    "two decimals.",
+    "factual_correctness_precision": "Share of the answer's claims that the reference supports, by the judge; two "
+    "decimals.",
+    "factual_correctness_recall": "Supported claims of the answer by these and the claims of the reference that the "
+    "answer lacks; two decimals.",
+    "answer_accuracy": "Agreement of answer and reference, 0, 2 or 4 by two prompts to the judge, averaged and "
+    "quartered.",
+    "response_groundedness": "How far the context supports the answer, 0, 1 or 2 by two prompts to the judge, "
+    "averaged and halved.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +109,6 @@ class RagasSpec:
     def is_legacy(self) -> bool:
         """Whether the class has RAGAs' older interface, which takes a sample."""
         return self.module != _COLLECTIONS
-
-
-# A sentence that says so is none of the subject: what it shares with a reference is its words.
-ABSTAINED = Gap("not_applicable", "the reader abstained, so there is no answer to compare; answer.abstention counts it")
-
-_NEED: dict[str, Need] = {
-    "response": "answer",
-    "reference": "reference",
-    "retrieved_contexts": "contexts",
-    "whole_contexts": "contexts",
-    "retrieved_context_ids": "contexts",
-    "reference_contexts": "evidence",
-    "reference_context_ids": "evidence",
-}
-
-# Measures that compare whole passages with whole reference contexts take passages as they were retrieved: a passage
-# that the token budget cut to half would count as another text, whatever it holds.
-_RAGAS_NAME = {"whole_contexts": "retrieved_contexts"}
 
 
 def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
@@ -105,19 +157,6 @@ _FILL: dict[str, Callable[[Trace], Any]] = {
 }
 
 
-_PRECISION = "ragas.metrics._context_precision"
-_RECALL = "ragas.metrics._context_recall"
-_TEXTS = ("reference", "response")
-_ALL_FOUR = ("user_input", "response", "reference", "retrieved_contexts")
-_IDS = ("retrieved_context_ids", "reference_context_ids")
-
-_JUDGE: tuple[Need, ...] = ("judge",)
-_EMBEDDINGS: tuple[Need, ...] = ("embeddings",)
-_BOTH = _JUDGE + _EMBEDDINGS
-_READ_ANSWER = ("user_input", "response", "retrieved_contexts")
-_COMPARED = ("user_input", "response", "reference")
-_WHOLE = ("whole_contexts", "reference_contexts")
-
 SPECS: dict[str, RagasSpec] = {
     "semantic_similarity": RagasSpec("SemanticSimilarity", _TEXTS, _EMBEDDINGS, low=-1.0),
     "non_llm_context_precision": RagasSpec(
@@ -163,51 +202,6 @@ SPECS: dict[str, RagasSpec] = {
     ),
 }
 
-_SENTENCES = {
-    "semantic_similarity": "Cosine of the embeddings of answer and reference.",
-    "non_llm_context_precision": "Average precision of the context's passages, relevant where the Levenshtein "
-    "similarity to a reference context is at least 0.5.",
-    "non_llm_context_recall": "Share of the reference contexts to which a passage of the context has a Levenshtein "
-    "similarity above 0.5.",
-    "rouge_score": "ROUGE-L F-measure of answer and reference, stemmed.",
-    "string_presence": "1 where the answer holds the reference word for word (case counts), else 0.",
-    "exact_match": "1 where the answer is the reference character for character, else 0.",
-    "non_llm_string_similarity": "Levenshtein similarity of answer and reference, normalized by the longer.",
-    "bleu_score": "BLEU of the answer's first sentence, each sentence of the reference being one reference.",
-    "chrf_score": "chrF of answer and reference: F2 of character 6-grams.",
-    "quoted_spans_alignment": "Share of the answer's quoted spans of three words or more that stand in the context; 1 "
-    "without any.",
-    "id_based_context_precision": "Share of the places (file and page) of the context that are places of the evidence.",
-    "id_based_context_recall": "Share of the places (file and page) of the evidence that are places of the context.",
-    "faithfulness": "Share of the answer's statements that the judge finds supported by the context.",
-    "answer_relevancy": "Mean cosine of the question and three questions that the judge writes to the answer; 0 where "
-    "it is evasive.",
-    "context_precision": "Average precision of the context's passages, relevant where the judge finds one useful for "
-    "the reference.",
-    "context_recall": "Share of the reference's statements that the judge attributes to the context.",
-    "context_relevance": "Relevance of the context to the question, 0, 1 or 2 by two prompts to the judge, averaged "
-    "and halved.",
-    "answer_correctness": "0.75 times the F1 of statements shared with the reference, by the judge, plus 0.25 times "
-    "the cosine of both.",
-    "context_utilization": "Average precision of the context's passages, relevant where the judge finds one useful "
-    "for the answer given.",
-    "context_entity_recall": "Share of the entities that the judge names in the reference that it also names in the "
-    "context; 0 without any.",
-    "noise_sensitivity": "Share of the answer's statements that are wrong by the reference and supported by a "
-    "relevant passage.",
-    "noise_sensitivity_irrelevant": "Share of the answer's statements that are wrong by the reference and supported "
-    "by irrelevant passages alone.",
-    "factual_correctness": "F1 of the claims of answer and reference, by the judge each checked against the other; "
-    "two decimals.",
-    "factual_correctness_precision": "Share of the answer's claims that the reference supports, by the judge; two "
-    "decimals.",
-    "factual_correctness_recall": "Supported claims of the answer by these and the claims of the reference that the "
-    "answer lacks; two decimals.",
-    "answer_accuracy": "Agreement of answer and reference, 0, 2 or 4 by two prompts to the judge, averaged and "
-    "quartered.",
-    "response_groundedness": "How far the context supports the answer, 0, 1 or 2 by two prompts to the judge, "
-    "averaged and halved.",
-}
 
 INFOS = tuple(
     MetricInfo(f"ragas.{name}", _SENTENCES[name], s.needs, s.low, 1.0, s.higher_is_better, s.translatable)

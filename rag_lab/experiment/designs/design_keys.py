@@ -22,6 +22,8 @@ DESIGNS_OF: Mapping[str, tuple[str, ...]] = {
     "objectives": (OPTUNA,),
     "sampler": (OPTUNA,),
 }
+Pairs = tuple[tuple[str, str], ...]  # (variant, against)
+PAIRS_RULE = "must be `all`, `baseline`, or a list of pairs of variants, as [[b, a]]"
 
 
 def key_problems(design: str, given: Mapping[str, Any], *, runs_pipelines: bool) -> list[str]:
@@ -56,10 +58,6 @@ class RaceConfig(Section):
         if any(later <= earlier for earlier, later in pairwise(value)):
             raise ValueError("must grow from round to round, as in [40, 100]")
         return value
-
-
-Pairs = tuple[tuple[str, str], ...]  # (variant, against)
-PAIRS_RULE = "must be `all`, `baseline`, or a list of pairs of variants, as [[b, a]]"
 
 
 def read_pairs(given: Any) -> str | Pairs | None:

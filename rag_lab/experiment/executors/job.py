@@ -11,6 +11,7 @@ from rag_lab.errors import ConfigError, unknown_name
 
 CELL_MINUTES = 24 * 60.0
 TAG = "parameters"  # of the cell that declares them, as papermill has it
+Poll = Callable[[Sequence[str]], None]  # the names of the jobs that run
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,6 @@ class Done:
 
 
 Veto = Callable[[Job, bool], str]  # a job and whether it runs already: why it must not start or go on, or ""
-Poll = Callable[[Sequence[str]], None]  # the names of the jobs that run
 
 
 class Execute(Protocol):

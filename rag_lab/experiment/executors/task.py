@@ -30,6 +30,8 @@ from rag_lab.memory.sharing import RETRY_VARIABLE
 
 _SENT = (LEDGER_VARIABLE, PAYER_VARIABLE, RETRY_VARIABLE)  # of a job's environment; the rest is of the machine
 _DATASET, _OUT = "dataset", "out"
+MOST_BYTES = 1 << 30  # of the files of one job, unpacked
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # of a file, which lies in no folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +173,6 @@ def _dataset(origin: Origin, given: str) -> Path:
         f"The dataset {origin.dataset} of {origin.run} is not here ({', '.join(tried)}); copy it here, and name it "
         "with --dataset."
     )
-
-
-MOST_BYTES = 1 << 30  # of the files of one job, unpacked
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # of a file, which lies in no folder
 
 
 class BadArchiveError(RagLabError):

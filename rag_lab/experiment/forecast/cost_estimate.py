@@ -30,6 +30,16 @@ _LOGGER = logging.getLogger(__name__)
 
 RATES_FILE = "rates_3.json"  # the number grows when the format changes
 Key = tuple[str, str]  # stage or metric, model
+EMBEDDING, NOTEBOOKS, REPORT = "embedding", "notebooks", "report"
+_CHARS = 1000  # of text, that a rate of embedding is told for
+_EMBEDDING_S = 0.08  # for so many characters: a small model of six layers on one core
+_UNITS = 1000  # of the `n` of the other rates are what is assumed to take a second
+ASSUMED_S = {"call": 5.0, "score": 5.0, "pair": 1.0}  # of what has not been measured here
+UNKNOWN = "?"
+AT_MOST = "≤"
+_WIDTH = 110  # of lines of prose
+COST_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
+TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +76,6 @@ def keep_rates(home: Path, measured: Iterable[Rate]) -> None:
         known = read_rates(home) | {(rate.purpose, rate.model): rate for rate in measured}
         with whole_file(path) as partial:
             partial.write_bytes(_FILE.dump_json(list(known.values()), indent=1))
-
-
-EMBEDDING, NOTEBOOKS, REPORT = "embedding", "notebooks", "report"
-_CHARS = 1000  # of text, that a rate of embedding is told for
-_EMBEDDING_S = 0.08  # for so many characters: a small model of six layers on one core
-_UNITS = 1000  # of the `n` of the other rates are what is assumed to take a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +142,6 @@ def machine_rates(plan: Plan, states: Sequence[VariantState], report_s: float, *
     measured_s = {NOTEBOOKS: max(0.0, notebooks_s), REPORT: report_s}
     expected = _assumed_s(plan).items()
     return [*rates, *(Rate(part, "", round(expected_s * _UNITS), measured_s[part]) for part, expected_s in expected)]
-
-
-ASSUMED_S = {"call": 5.0, "score": 5.0, "pair": 1.0}  # of what has not been measured here
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +217,6 @@ def _billed(work: Work, rate: Rate | None) -> Work:
     if price is None or price == "free":
         return replace(work, cost_usd=None if price is None else 0.0)
     return replace(work, cost_usd=price.cost_usd(work.tokens_in, work.tokens_out, work.calls))
-
-
-UNKNOWN = "?"
-AT_MOST = "≤"
-_WIDTH = 110  # of lines of prose
-COST_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
-TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
 def cost_text(bill: CostEstimate, limits: Limits) -> str:

@@ -28,6 +28,8 @@ from rag_lab.statistics.randomization import step_down
 from rag_lab.statistics.scales import scales_of
 from rag_lab.statistics.verdict import ALPHA, FOR_POWER, FamilyName, sidak, smallest_difference
 
+RESULTS = Path("results")
+
 
 def measured_questions(plan: Plan, metric: ParsedName) -> list[Question]:
     """Return the questions that are asked, or answered where the metric reads answers, and have the labels it needs."""
@@ -39,9 +41,6 @@ def n_units(plan: Plan, questions: Collection[Question]) -> int:
     """Return how many clusters and single questions they are."""
     clusters = clusters_of(questions, plan.experiment.clusters) or {}
     return len({(q.question_id in clusters, clusters.get(q.question_id, q.question_id)) for q in questions})
-
-
-RESULTS = Path("results")
 
 
 def earlier_scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]) -> tuple[pd.DataFrame, str]:

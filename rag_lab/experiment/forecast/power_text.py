@@ -16,6 +16,9 @@ from rag_lab.statistics.verdict import ALPHA
 
 _FEWEST = smallest_n(ALPHA)
 _NAMED = 5  # pairs that are written out
+POWER_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
+_WIDTH = 110  # of lines of prose
+_TENTH = 10
 
 
 def not_compared_sentence(plan: Plan) -> str:
@@ -90,11 +93,6 @@ def _family(plan: Plan, metric: str) -> str:
         more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
         return f"{n}: {listing([*named[:_NAMED], *more])}"
     return f"{n}, every pair of variants"
-
-
-POWER_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
-_WIDTH = 110  # of lines of prose
-_TENTH = 10
 
 
 def power_text(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> str:

@@ -21,6 +21,8 @@ from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, minutes_text, of_c
 if TYPE_CHECKING:
     import pandas as pd
 
+_LOGGER = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Spent:
@@ -62,9 +64,6 @@ def measured_rates(run: RunFolder) -> list[Rate]:
             (old.tokens_out if old else 0) + made.tokens_out,
         )
     return list(rates.values())
-
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

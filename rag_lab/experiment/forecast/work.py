@@ -8,6 +8,9 @@ from typing import Any
 from rag_lab.experiment.designs.factors import variant_label
 from rag_lab.report.figures.plan_tree import Branch
 
+_SUMS = ("n", "remembered", "tokens_in", "tokens_out", "thinking_tokens", "embedded_tokens", "embedded_chars")
+Step = tuple[str, str]  # a stage's name and the digest of what it does
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -56,9 +59,6 @@ class Work:
         return self.tokens_in + self.tokens_out
 
 
-_SUMS = ("n", "remembered", "tokens_in", "tokens_out", "thinking_tokens", "embedded_tokens", "embedded_chars")
-
-
 class Tally:
     """The work of a whole plan: each result is counted once, whichever variants need it."""
 
@@ -93,9 +93,6 @@ def new_work(before: Sequence[Work], after: Sequence[Work]) -> list[Work]:
     known = {(work.purpose, work.model, work.unit): work.n for work in before}
     added = [(work, work.n - known.get((work.purpose, work.model, work.unit), 0)) for work in after]
     return [replace(work, n=n) for work, n in added if n]
-
-
-Step = tuple[str, str]  # a stage's name and the digest of what it does
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _TELL_EVERY_S = 15.0  # where no bar is drawn
 _MOST_TOLD = 4  # variants that such a line names
 _LINE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 _LINE_WITHOUT_COUNT = "{desc} [{elapsed}]"
+_WRITE_EVERY_S = 2.0
 
 
 def say(sentence: str) -> None:
@@ -155,9 +156,6 @@ class _VariantLine:
 def is_watched() -> bool:
     """Whether a bar is seen as it moves: on a terminal, or below the cell of a notebook."""
     return sys.stderr.isatty() or in_kernel()
-
-
-_WRITE_EVERY_S = 2.0
 
 
 class SweepStatusWriter:

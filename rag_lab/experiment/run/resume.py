@@ -26,6 +26,10 @@ _RESULTS = (files.CONFIG_FILE, files.TRACES_FILE, files.SCORES_FILE, files.PASSA
 _FILES = (*_RESULTS, files.DONE_FILE)
 
 _FOLDER = "earlier"
+_OUTPUTS = ("report.html", "report.md", files.SCORES_FILE, files.MANIFEST_FILE, "plan.json", "experiment.yaml")
+_FOLDERS = ("learned_*.yaml", "questions/*")
+_READ = (files.BILL_FILE, PREFERENCES_FILE, RACE_FILE)  # by the report, beside what the variants left
+_DRAWN_BY = ("jinja2", "markupsafe", "matplotlib", "pandas", "pyarrow", "scipy")
 
 
 def whole(run: files.RunFolder, variant_id: str, identity: str) -> VariantState | None:
@@ -127,12 +131,6 @@ def file_digest(path: Path) -> str:
     """Return the BLAKE2 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
-
-
-_OUTPUTS = ("report.html", "report.md", files.SCORES_FILE, files.MANIFEST_FILE, "plan.json", "experiment.yaml")
-_FOLDERS = ("learned_*.yaml", "questions/*")
-_READ = (files.BILL_FILE, PREFERENCES_FILE, RACE_FILE)  # by the report, beside what the variants left
-_DRAWN_BY = ("jinja2", "markupsafe", "matplotlib", "pandas", "pyarrow", "scipy")
 
 
 def is_finished(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> bool:

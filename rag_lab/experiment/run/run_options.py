@@ -20,6 +20,11 @@ from rag_lab.models.weights import find
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder, read_json
 
 _SMALL_MB = 2_000  # of weights, all models together
+AUTO: Literal["auto"] = "auto"
+Jobs = int | Literal["auto"]
+MOST_JOBS = 256
+GUESSED_MB = 1500  # of a variant that has not run yet; models are held elsewhere
+WAITING_A_CORE = 4  # variants whose models are all behind servers do little but wait
 
 
 def in_model_order(
@@ -69,14 +74,6 @@ def are_small(models: Set[str]) -> bool:
             return False
         total_mb += size_mb
     return total_mb <= _SMALL_MB
-
-
-AUTO: Literal["auto"] = "auto"
-Jobs = int | Literal["auto"]
-MOST_JOBS = 256
-
-GUESSED_MB = 1500  # of a variant that has not run yet; models are held elsewhere
-WAITING_A_CORE = 4  # variants whose models are all behind servers do little but wait
 
 
 def as_jobs(given: str | int, least: int = 1) -> Jobs:

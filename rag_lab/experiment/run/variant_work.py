@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WRITE_EVERY_S = 0.3
+_LOGGER = logging.getLogger(__name__)
 
 
 class VariantProgress:
@@ -112,9 +113,6 @@ class VariantProgress:
     def _close(self) -> None:
         if self._bar is not None:
             self._bar.close()
-
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass

@@ -18,6 +18,9 @@ from rag_lab.redaction import redact_sentence
 from rag_lab.stages.run_stage import run_stage
 
 _ONE_AT_A_TIME = Lock()  # two benches of a kernel share its models
+_WAITING = "its first step"  # of a setting whose turn has not come
+_ANSWERS = ("generate", "parse")
+_SEARCH_S = 0.5  # the first search of a kernel waits for the embedding model, the others do not
 
 
 class Stopped(Exception):  # noqa: N818 - it is no error
@@ -68,11 +71,6 @@ class Job(Thread):
         finally:
             self.is_running = False
             self._ended(self)
-
-
-_WAITING = "its first step"  # of a setting whose turn has not come
-_ANSWERS = ("generate", "parse")
-_SEARCH_S = 0.5  # the first search of a kernel waits for the embedding model, the others do not
 
 
 class Answers:

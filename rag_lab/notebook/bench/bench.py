@@ -26,6 +26,9 @@ from rag_lab.runs.run_folder import RunFolder
 
 _FOLDER = Path(__file__).parent
 _STYLE = asset("card.css") + asset("bench.css")
+_MOST_OFFERED = 500  # questions in the list; others are found by id or text
+_LONG_MINUTES = 2
+_LIVE_EVERY_S = 0.25  # so often a result that is being made is drawn
 
 
 def result_html(bench: BenchWork, *, styled: bool) -> str:
@@ -43,11 +46,6 @@ def result_html(bench: BenchWork, *, styled: bool) -> str:
         compared_title=compared.title if compared else "",
         style=_STYLE if styled else "",
     )
-
-
-_MOST_OFFERED = 500  # questions in the list; others are found by id or text
-_LONG_MINUTES = 2
-_LIVE_EVERY_S = 0.25  # so often a result that is being made is drawn
 
 
 class BenchWidget(KeptWidget):

@@ -19,6 +19,8 @@ from rag_lab.records import Question
 from rag_lab.report.tables.table import Table
 from rag_lab.stores.analyzer import analyzer_for
 
+_FIRST = 5
+
 
 def question_view(question: Question) -> Page:
     """Return a question with what is known about its answer."""
@@ -38,9 +40,6 @@ def question_view(question: Question) -> Page:
     for evidence in question.evidence:
         text.fact("Evidence", quoted(place(evidence.source, evidence.page), evidence.quote))
     return Page("question_asked.html", {"question": question, "facts": facts}, text)
-
-
-_FIRST = 5
 
 
 def dataset_view(dataset: Dataset) -> View:

@@ -11,6 +11,8 @@ from rag_lab.notebook.views.view import View
 from rag_lab.report.figures.plan_tree import plan_tree_svg, tree_lines
 from rag_lab.report.tables.table import Table
 
+HEADER = ("variant", "stands", "done", "remembered", "computed", "calls", "USD", "minutes", "left", "failed")
+
 
 def plan_view(plan: Plan) -> View:
     """Return what would be asked under which variants, and what that would take. Nothing is run to find out."""
@@ -43,9 +45,6 @@ def plan_view(plan: Plan) -> View:
         drawn=tuple(drawn),
         notes=(*notes, *power_text.power_notes(power)),
     )
-
-
-HEADER = ("variant", "stands", "done", "remembered", "computed", "calls", "USD", "minutes", "left", "failed")
 
 
 def status_view(status: SweepStatus) -> View:

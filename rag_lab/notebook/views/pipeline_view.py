@@ -14,20 +14,6 @@ from rag_lab.report.page.templates import setting
 from rag_lab.report.tables.table import Table
 from rag_lab.stages.steps import STEPS
 
-
-def config_view(config: PipelineConfig) -> View:
-    """Return what differs from where a configuration came from; the whole stands folded."""
-    origin, changes = config.origin.name or "the defaults", config.changes()
-    differs = f"differs in {len(changes)}" if changes else "nothing differs"
-    rows = tuple((one.key, setting(one.value), setting(one.before)) for one in changes)
-    table = Table("", ("key", "here", f"in {origin}"), rows, names=3)
-    return View(
-        title=f"PipelineConfig from {origin}: {differs}",
-        tables=(table,) if rows else (),
-        folded=(("The whole, as YAML", config.to_yaml()),),
-    )
-
-
 # What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.
 _KEYS: dict[str, tuple[str, ...]] = {
     "Documents": ("corpus.", "models.vision", "on_truncation"),
@@ -49,6 +35,19 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 _MODULES = {step.slot: step.module for step in STEPS if step.slot}  # by slot, the key that an object replaces
 _OF_DOCUMENTS = {"splitter": "corpus.splitter", "file_readers": "corpus.readers", "store": "store.name"}
+
+
+def config_view(config: PipelineConfig) -> View:
+    """Return what differs from where a configuration came from; the whole stands folded."""
+    origin, changes = config.origin.name or "the defaults", config.changes()
+    differs = f"differs in {len(changes)}" if changes else "nothing differs"
+    rows = tuple((one.key, setting(one.value), setting(one.before)) for one in changes)
+    table = Table("", ("key", "here", f"in {origin}"), rows, names=3)
+    return View(
+        title=f"PipelineConfig from {origin}: {differs}",
+        tables=(table,) if rows else (),
+        folded=(("The whole, as YAML", config.to_yaml()),),
+    )
 
 
 def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...]:

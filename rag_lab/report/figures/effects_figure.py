@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 LABEL_CHARS = 56
 _STYLES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 _COLOURS = (ABOVE, BELOW, INK, MUTED)
+_AXES: dict[Cost, str] = {
+    "seconds": "seconds per question (median)",
+    "tokens": "tokens per question",
+    "usd": "dollars per 1,000 questions",
+}
+_MARK_SIZE = 8
+_TENFOLD = 10  # costs that span so much stand on a logarithmic axis
 
 
 def forest_figure(effects: pd.DataFrame, metric: str) -> ShownFigure:
@@ -78,15 +85,6 @@ def interaction_figure(effects: pd.DataFrame, metric: str, factor: str, other: s
         legend.get_title().set(color=INK, fontsize=FONT_SIZE)
     axes.grid(axis="y", color=look.GRID, linewidth=0.8)
     return figure
-
-
-_AXES: dict[Cost, str] = {
-    "seconds": "seconds per question (median)",
-    "tokens": "tokens per question",
-    "usd": "dollars per 1,000 questions",
-}
-_MARK_SIZE = 8
-_TENFOLD = 10  # costs that span so much stand on a logarithmic axis
 
 
 def front_figure(comparison: Comparison, cost: Cost = "seconds") -> ShownFigure:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 Titled = list[tuple[str, Markup]]
+_INSET = 4.0  # percent that are left free on either side
+_MOST_TICKS = 5
 
 
 def quality_figures(comparison: Comparison) -> Titled:
@@ -64,10 +66,6 @@ def effect_figures(comparison: Comparison) -> Titled:
 
 def _svg(figure: ShownFigure, prefix: str) -> Markup:
     return Markup(to_svg(figure, prefix))  # noqa: S704 -- matplotlib escapes
-
-
-_INSET = 4.0  # percent that are left free on either side
-_MOST_TICKS = 5
 
 
 class EffectAxis:

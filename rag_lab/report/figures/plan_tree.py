@@ -16,6 +16,9 @@ from rag_lab.runs.run_folder import read_record
 
 MOST_LINES = 40
 TREE_FILE = "tree.json"
+MOST_ROWS = 60
+_ROW, _STEP, _LETTER, _CHARS = 22, 26, 6.6, 90  # pixels a row, a level and a letter; letters a row
+_FIRST_Y = 14  # pixels, of the first row
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +66,6 @@ def _lines(branch: Branch, before: str, below: str) -> Iterator[str]:
     for place, one in enumerate(branch.branches, start=1):
         is_last = place == len(branch.branches)
         yield from _lines(one, f"{below}{'└─' if is_last else '├─'} ", f"{below}{'   ' if is_last else '│  '}")
-
-
-MOST_ROWS = 60
-_ROW, _STEP, _LETTER, _CHARS = 22, 26, 6.6, 90  # pixels a row, a level and a letter; letters a row
-_FIRST_Y = 14  # pixels, of the first row
 
 
 def plan_tree_svg(tree: Branch) -> str:

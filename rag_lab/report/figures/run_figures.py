@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 
 
 _LEAST_TINTED = 10  # questions of a class
+_WIDTH_INCHES = 7.6
+_BAR_INCHES = 5.2  # about what is left for the bars beside the names of variants
+_CHAR_INCHES = 0.075  # of a label in a bar
+# How a state is filled: a colour, and its strength so that the ink of the labels can be read on it.
+_FILLS: dict[State, tuple[str, float]] = {
+    "not_indexed": (INK, 1.0),
+    "not_found": (MUTED, 0.45),
+    "merging": (BELOW, 0.55),
+    "reranking": (BELOW, 0.42),
+    "selection": (BELOW, 0.3),
+    "budget": (BELOW, 0.18),
+    "not_answered": (SAME, 0.2),
+    "unused": (ABOVE, 0.25),
+    "used": (ABOVE, 0.5),
+}
 
 
 def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
@@ -82,24 +97,6 @@ def class_figure(comparison: Comparison, metric: str) -> ShownFigure:
     axes.xaxis.tick_top()
     axes.spines[:].set_visible(False)
     return figure
-
-
-_WIDTH_INCHES = 7.6
-_BAR_INCHES = 5.2  # about what is left for the bars beside the names of variants
-_CHAR_INCHES = 0.075  # of a label in a bar
-
-# How a state is filled: a colour, and its strength so that the ink of the labels can be read on it.
-_FILLS: dict[State, tuple[str, float]] = {
-    "not_indexed": (INK, 1.0),
-    "not_found": (MUTED, 0.45),
-    "merging": (BELOW, 0.55),
-    "reranking": (BELOW, 0.42),
-    "selection": (BELOW, 0.3),
-    "budget": (BELOW, 0.18),
-    "not_answered": (SAME, 0.2),
-    "unused": (ABOVE, 0.25),
-    "used": (ABOVE, 0.5),
-}
 
 
 def evidence_figure(comparison: Comparison) -> ShownFigure:

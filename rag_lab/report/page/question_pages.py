@@ -26,6 +26,8 @@ from rag_lab.report.page.templates import anchors, asset, macro, render, script_
 FOLDER = "questions"  # of the pages, beside the report
 _MOST_CELLS = 12  # variants of a grid; of more the worst and the best are named
 _ANSWER_CHARS = 120
+MOST_CHARS = 4_000_000  # of what stands behind the list in the report's own page
+_PAGES = "q-*.html"
 
 
 def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str, Any]:
@@ -110,10 +112,6 @@ def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Mar
         ],
     }
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))  # noqa: S704 -- see above
-
-
-MOST_CHARS = 4_000_000  # of what stands behind the list in the report's own page
-_PAGES = "q-*.html"
 
 
 def bodies_or_pages(

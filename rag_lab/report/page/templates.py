@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 MOST_ROWS = 12  # of the first table; the others fold
+_LONGEST = 80  # characters of an id that are kept: with what is added a file name that every file system takes
+_DIGEST = re.compile(r"-[0-9a-f]{8}$")
+STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
+_KEPT = 4096  # passages as they are written, most of which stand in many rankings
 
 
 @cache
@@ -173,10 +177,6 @@ def ranked(comparison: Comparison) -> list[VariantPlan]:
     return sorted(comparison.variants, key=lambda plan: rank.get(plan.variant_id, len(rank)))
 
 
-_LONGEST = 80  # characters of an id that are kept: with what is added a file name that every file system takes
-_DIGEST = re.compile(r"-[0-9a-f]{8}$")
-
-
 def anchors(question_ids: Iterable[str]) -> dict[str, str]:
     """Return `q-` and the id for each of `question_ids`, of the letters, digits and marks that are safe anywhere.
 
@@ -189,10 +189,6 @@ def anchors(question_ids: Iterable[str]) -> dict[str, str]:
     kept = {one for one, name in safe.items() if one == name and alike[name.lower()] == 1 and not _DIGEST.search(name)}
     digests = {one: hashlib.sha256(one.encode(errors="surrogatepass")).hexdigest()[:8] for one in safe}
     return {one: f"q-{name}" if one in kept else f"q-{name}-{digests[one]}" for one, name in safe.items()}
-
-
-STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
-_KEPT = 4096  # passages as they are written, most of which stand in many rankings
 
 
 def marked(parts: Sequence[Piece]) -> Markup:

@@ -8,6 +8,8 @@ from rag_lab.comparison.findings.evidence_sentences import state_names
 from rag_lab.comparison.questions.passages import excerpt
 from rag_lab.report.tables.table import Table
 
+MOST = 10  # questions that changed most
+
 
 def evidence_tables(comparison: Comparison) -> list[Table]:
     """Return how many labelled pieces ended in each state by variant, what moved, and the states by class."""
@@ -30,9 +32,6 @@ def evidence_tables(comparison: Comparison) -> list[Table]:
         Table("Evidence that ended elsewhere than under the baseline", moves, moved, names=3),
         Table("Where evidence is lost, by query class", ("class", *header), by_class, names=2),
     ]
-
-
-MOST = 10  # questions that changed most
 
 
 def change_tables(comparison: Comparison) -> list[Table]:

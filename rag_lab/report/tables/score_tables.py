@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
+_COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
+_OPEN_HEADER = (*_COVERAGE_HEADER[:-1], "mean", "worst to best mean", "reasons")
+_EFFECT_HEADER = ("difference", "95% interval", "p", "corrected p", "family", "effect size")
 
 
 def scores_tables(comparison: Comparison) -> dict[str, list[Table]]:
@@ -50,10 +53,6 @@ def scores_tables(comparison: Comparison) -> dict[str, list[Table]]:
         "order": [Table(title, header, order, names=2)] if main is not None else [],
         "failed": [Table(f"{run.name}: without scores", ("variant", "reason"), failed, names=2)],
     }
-
-
-_COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
-_OPEN_HEADER = (*_COVERAGE_HEADER[:-1], "mean", "worst to best mean", "reasons")
 
 
 def coverage_table(comparison: Comparison) -> Table:
@@ -190,9 +189,6 @@ def differences_table(
     )
     header = ("variant", "metric", "n", *_EFFECT_HEADER, "won/tied/lost", "verdict")
     return Table(title, header, rows, names=2, words=1)
-
-
-_EFFECT_HEADER = ("difference", "95% interval", "p", "corrected p", "family", "effect size")
 
 
 def _effect_cells(row: dict[Any, Any], effect: float) -> tuple[str, ...]:

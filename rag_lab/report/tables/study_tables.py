@@ -14,6 +14,8 @@ from rag_lab.report.tables.table import Table
 from rag_lab.runs.race_record import Cost, cost_of
 from rag_lab.statistics.routing.routing_table import ALL
 
+_PRICES: dict[Priced, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars per 1,000"}
+
 
 def module_table(comparison: Comparison, rows: Sequence[Verdict]) -> Table:
     """Return a row a module: verdict, effect on the main metric, price, and what qualifies the verdict."""
@@ -39,9 +41,6 @@ def module_table(comparison: Comparison, rows: Sequence[Verdict]) -> Table:
         for row in rows
     )
     return Table(f"Effects on {metric}, {title}", ("module" if is_grid else "variant", *header), texts, 2, 2)
-
-
-_PRICES: dict[Priced, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars per 1,000"}
 
 
 def front_table(comparison: Comparison) -> Table:

@@ -49,6 +49,16 @@ SCHEMA = {
     "required": ["answer", "citations"],
     "additionalProperties": False,
 }
+# A closed book: what the model answers out of what it knows, where `answer.context` is `none`. The usual prompt would
+# forbid that, as it asks for what stands in the passages only.
+_CLOSED_BOOK = f"""\
+You answer questions briefly, out of what you know. Reply with a JSON object that holds the answer and an empty list \
+of citations. If you cannot answer, reply {{"answer": "{NOT_FOUND}", "citations": []}}"""
+# Another subject than any documents of a user, so that nothing of them is given away.
+_CLOSED_BOOK_EXAMPLES = (
+    ("How many days has a leap year?", "A leap year has 366 days."),
+    ("Which is the largest ocean?", "The Pacific is the largest ocean."),
+)
 
 
 def render_passage(passage: Passage) -> str:
@@ -83,19 +93,6 @@ def earlier_messages(remembered: Remembered) -> tuple[Message, ...]:
 
 def _ask(context: str, question: str) -> str:
     return f"Passages:\n\n{context}\n\nQuestion: {question}"
-
-
-# A closed book: what the model answers out of what it knows, where `answer.context` is `none`. The usual prompt would
-# forbid that, as it asks for what stands in the passages only.
-_CLOSED_BOOK = f"""\
-You answer questions briefly, out of what you know. Reply with a JSON object that holds the answer and an empty list \
-of citations. If you cannot answer, reply {{"answer": "{NOT_FOUND}", "citations": []}}"""
-
-# Another subject than any documents of a user, so that nothing of them is given away.
-_CLOSED_BOOK_EXAMPLES = (
-    ("How many days has a leap year?", "A leap year has 366 days."),
-    ("Which is the largest ocean?", "The Pacific is the largest ocean."),
-)
 
 
 def closed_book_messages(question: str, remembered: Remembered) -> tuple[Message, ...]:

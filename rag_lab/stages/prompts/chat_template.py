@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _HEAD = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)
+BUILT_IN = "builtin"
+SUFFIX = ".j2"
+MAX_BYTES = 100_000
+_TURNS = (Turn("user", "At which pressure does P-1 run?"), Turn("assistant", "At 40 bar."))
+_PASSAGE = Passage(1, "press.md#1", "press.md", None, 0, 11, "P-2: 60 bar")
 
 
 @dataclass(frozen=True)
@@ -102,15 +107,8 @@ class ChatTemplate:
             raise ConfigError(f"{self.name} is no Jinja template ({error.message}); mend the file.") from None
 
 
-BUILT_IN = "builtin"
-SUFFIX = ".j2"
-MAX_BYTES = 100_000
-
 # What systems of the presets ask; a file beside the experiment goes first.
 _SHIPPED = Path(__file__).with_name("shipped")
-
-_TURNS = (Turn("user", "At which pressure does P-1 run?"), Turn("assistant", "At 40 bar."))
-_PASSAGE = Passage(1, "press.md#1", "press.md", None, 0, 11, "P-2: 60 bar")
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,33 @@ HYDE: dict[str, str] = {
     "creative": "Write a short passage of company documentation with the facts, rules and experience that an answer "
     "could draw on. Write only the passage.",
 }
+PHRASING = """\
+You reword questions for a search in technical documents. Each phrasing asks for the same thing in other words: \
+synonyms, technical terms, another sentence. Keep every name, number and code. Reply with phrasings."""
+PHRASING_EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "How often is the oil of pump A changed?",
+        ("oil change interval of pump A", "When does pump A need new oil?", "lubrication schedule pump A"),
+    ),
+    (
+        "Who approves a deviation?",
+        (
+            "responsible for the approval of deviations",
+            "Which role releases a deviation?",
+            "deviation release authority",
+        ),
+    ),
+)
+UNDERSTANDING_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "class": {"type": "string", "enum": list(QUERY_CLASSES)},
+        "rewritten": {"type": "string", "maxLength": 200},
+        "hyde": {"type": "boolean"},
+    },
+    "required": ["class", "rewritten", "hyde"],
+    "additionalProperties": False,
+}
 
 
 def understanding_messages(question: str, remembered: Remembered) -> tuple[Message, ...]:
@@ -97,26 +124,6 @@ def hyde_messages(instruction: str, query: str) -> tuple[Message, ...]:
     return few_shot(instruction, (), f"Question: {query}")
 
 
-PHRASING = """\
-You reword questions for a search in technical documents. Each phrasing asks for the same thing in other words: \
-synonyms, technical terms, another sentence. Keep every name, number and code. Reply with phrasings."""
-
-PHRASING_EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "How often is the oil of pump A changed?",
-        ("oil change interval of pump A", "When does pump A need new oil?", "lubrication schedule pump A"),
-    ),
-    (
-        "Who approves a deviation?",
-        (
-            "responsible for the approval of deviations",
-            "Which role releases a deviation?",
-            "deviation release authority",
-        ),
-    ),
-)
-
-
 def phrasing_messages(query: str, n: int) -> tuple[Message, ...]:
     """Return the chat that asks for `n` other phrasings of the query; the examples show up to three."""
     shots = (
@@ -135,15 +142,3 @@ def phrasing_schema(n: int) -> dict[str, Any]:
         "required": ["phrasings"],
         "additionalProperties": False,
     }
-
-
-UNDERSTANDING_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "class": {"type": "string", "enum": list(QUERY_CLASSES)},
-        "rewritten": {"type": "string", "maxLength": 200},
-        "hyde": {"type": "boolean"},
-    },
-    "required": ["class", "rewritten", "hyde"],
-    "additionalProperties": False,
-}

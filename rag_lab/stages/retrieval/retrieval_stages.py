@@ -36,6 +36,7 @@ Found = tuple[int, tuple[tuple[str, float], ...]]  # how many results there were
 _MORE = 4  # times as many results are asked for where too few units are among them
 _CHUNKS: WeakKeyDictionary[CorpusIndex, FoundChunks] = WeakKeyDictionary()
 _BUILT: WeakKeyDictionary[CorpusIndex, dict[str, CustomCode | CustomCodeError]] = WeakKeyDictionary()
+_ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 
 
 @dataclass(frozen=True)
@@ -180,9 +181,6 @@ def is_retriever(given: Any) -> bool:
     """Tell whether `given` is a retriever of LangChain's, which is not imported to find out."""
     module = sys.modules.get("langchain_core.retrievers")
     return module is not None and isinstance(given, module.BaseRetriever)
-
-
-_ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 
 
 def searches(parts: Parts) -> tuple[Stage, ...]:

@@ -21,6 +21,28 @@ from rag_lab.stores.rows import Found
 from rag_lab.stores.sparse import SparseIndex
 from rag_lab.testing.contracts.module import ModuleContract
 
+_ROW = "| a cell of some length | 275 bar, and what else there is to say of it | RV1 |\n"
+_SPLIT = [
+    "",
+    " \n\n ",
+    "pump",
+    "One. One. One. One. " * 20,
+    f"Before. {'word ' * 40}\n{_ROW}after",
+    _ROW * 6,
+    f"# Oil\n\nEvery year.\n\n## Valves\n\n{_ROW * 2}\n275 bar?! Yes.\n\n# Oven\n\nHot. {'aa ' * 99}",
+    "油压。pump ?! \n\nThe valve opens. " * 9,
+]
+TEXTS = [
+    "The press runs at 140 bar.",
+    "The oven cures at 180 degrees; the oven trips.",
+    "",
+    "The press runs at 140 bar.",
+    "!!!",
+    "Grease the ram guides of the press every 500 hours, oven or not.",
+]
+DIM = 32
+_ROUNDING = 1e-5
+
 
 class FileReaderContract(ModuleContract):
     """A file reader: `(path) -> text`, texts or LangChain's documents. `content` is a file of its kind."""
@@ -39,19 +61,6 @@ class FileReaderContract(ModuleContract):
         assert any(document.text.strip() for document in first.documents)
         assert {document.source for document in first.documents} == {path.name}
         assert len({document.page for document in first.documents}) == len(first.documents)
-
-
-_ROW = "| a cell of some length | 275 bar, and what else there is to say of it | RV1 |\n"
-_SPLIT = [
-    "",
-    " \n\n ",
-    "pump",
-    "One. One. One. One. " * 20,
-    f"Before. {'word ' * 40}\n{_ROW}after",
-    _ROW * 6,
-    f"# Oil\n\nEvery year.\n\n## Valves\n\n{_ROW * 2}\n275 bar?! Yes.\n\n# Oven\n\nHot. {'aa ' * 99}",
-    "油压。pump ?! \n\nThe valve opens. " * 9,
-]
 
 
 class SplitterContract(ModuleContract):
@@ -85,16 +94,6 @@ class SplitterContract(ModuleContract):
         together = self._spans(_SPLIT)
         assert together == [self._spans([text])[0] for text in _SPLIT]
         assert self._spans([]) == []
-
-
-TEXTS = [
-    "The press runs at 140 bar.",
-    "The oven cures at 180 degrees; the oven trips.",
-    "",
-    "The press runs at 140 bar.",
-    "!!!",
-    "Grease the ram guides of the press every 500 hours, oven or not.",
-]
 
 
 class SparseIndexContract:
@@ -139,10 +138,6 @@ class SparseIndexContract:
         here = self.build(tmp_path).search(["oven press", "ram"], 4)
         (tmp_path / "index").rename(tmp_path / "moved")
         assert self.make().open(tmp_path / "moved").search(["oven press", "ram"], 4) == here
-
-
-DIM = 32
-_ROUNDING = 1e-5
 
 
 def unit(vectors: npt.ArrayLike) -> Vectors:

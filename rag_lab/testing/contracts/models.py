@@ -12,6 +12,16 @@ from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS
 from rag_lab.testing.contracts.module import ModuleContract
 
+TEXTS = ["The press runs at 140 bar.", "grease", "The oven's filter is changed every month.", "grease"]
+_ROUNDING = 1e-5  # of a unit vector in float32: batches of another size add in another order
+PAIRS = [
+    ("how often is the filter of the oven changed", "the filter of the oven is changed monthly"),
+    ("how often is the filter of the oven changed", "the press runs at 140 bar"),
+    ("what pressure does the press need", "the press runs at 140 bar"),
+    ("what pressure does the press need", ""),
+]
+_SCORE_ROUNDING = 1e-4  # of float32
+
 
 def ask(text: str) -> ChatRequest:
     """Return a request for a short reply."""
@@ -70,10 +80,6 @@ class ChatModelContract(ModelContract):
         assert model.constrains_json in (True, False)
 
 
-TEXTS = ["The press runs at 140 bar.", "grease", "The oven's filter is changed every month.", "grease"]
-_ROUNDING = 1e-5  # of a unit vector in float32: batches of another size add in another order
-
-
 class EmbedderContract(ModelContract):
     """An embedding model."""
 
@@ -92,15 +98,6 @@ class EmbedderContract(ModelContract):
     def test_nothing_to_embed_is_no_rows(self) -> None:
         empty = self.model().embed_documents([])
         assert (empty.ndim, empty.shape[0]) == (2, 0)
-
-
-PAIRS = [
-    ("how often is the filter of the oven changed", "the filter of the oven is changed monthly"),
-    ("how often is the filter of the oven changed", "the press runs at 140 bar"),
-    ("what pressure does the press need", "the press runs at 140 bar"),
-    ("what pressure does the press need", ""),
-]
-_SCORE_ROUNDING = 1e-4  # of float32
 
 
 class PairScorerContract(ModelContract):

@@ -19,6 +19,8 @@ from rag_lab.testing.doubles import HashEmbedder, ScriptedChat
 from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_index, sample_trace
 
 _LABELS = ("answers", "answerable", "query_class", "evidence", "tags", "not_relevant")  # only the dataset knows them
+# Another mode than the place that is tested needs; a model that counts without loading anything.
+_CONFIG = PipelineConfig().override({"query.hyde": "always", "models.generation": "openai:sample"})
 
 
 class StageContract(ModuleContract):
@@ -94,10 +96,6 @@ class StageContract(ModuleContract):
 def _items(outcome: Outcome) -> Iterator[Any]:
     for value in outcome.updates.values():
         yield from value if isinstance(value, tuple) else ()
-
-
-# Another mode than the place that is tested needs; a model that counts without loading anything.
-_CONFIG = PipelineConfig().override({"query.hyde": "always", "models.generation": "openai:sample"})
 
 
 class PlacedContract(StageContract):
