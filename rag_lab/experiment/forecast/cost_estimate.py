@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 from filelock import FileLock
@@ -16,12 +15,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 from rag_lab._kit import home as home_folder
 from rag_lab._kit.module_files import modules_from
 from rag_lab._kit.whole_file import whole_file
-from rag_lab._kit.wording import listing, text_table
+from rag_lab._kit.wording import listing
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
 from rag_lab.experiment.forecast.work import Work, WorkTree
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.model_checks import embedding_price, price_of
+from rag_lab.report.tables.table import Table
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan
@@ -37,8 +37,7 @@ _UNITS = 1000  # of the `n` of the other rates are what is assumed to take a sec
 ASSUMED_S = {"call": 5.0, "score": 5.0, "pair": 1.0}  # of what has not been measured here
 UNKNOWN = "?"
 AT_MOST = "≤"
-_WIDTH = 110  # of lines of prose
-COST_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
+_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
 TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
@@ -219,14 +218,8 @@ def _billed(work: Work, rate: Rate | None) -> Work:
     return replace(work, cost_usd=price.cost_usd(work.tokens_in, work.tokens_out, work.calls))
 
 
-def cost_text(bill: CostEstimate, limits: Limits) -> str:
-    """Return the work of each stage and metric, the total, and what the numbers rest on."""
-    told = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in cost_notes(bill, limits))
-    return "\n".join([text_table(COST_HEADER, cost_cells(bill)), *told])
-
-
-def cost_cells(bill: CostEstimate) -> list[tuple[str, ...]]:
-    """Return a row of `COST_HEADER` for each stage and metric, and the total."""
+def cost_table(bill: CostEstimate) -> Table:
+    """Return a row for each stage and metric, and the total."""
     calls = [row for row in bill.rows if row.calls]
     total = Work(
         "total",
@@ -240,7 +233,8 @@ def cost_cells(bill: CostEstimate) -> list[tuple[str, ...]]:
         cost_usd=bill.cost_usd,
     )
     purpose, model, _, *others = _cells(total)
-    return [*map(_cells, bill.rows), (purpose, model, "", *others)]
+    rows = (*map(_cells, bill.rows), (purpose, model, "", *others))
+    return Table("What is left to do, counted once where variants share it", _HEADER, rows, 2)
 
 
 def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:

@@ -1,16 +1,14 @@
 """What a plan would do, as text for `rag-lab sweep` and its `--dry-run`."""
 
-from textwrap import fill
-
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.module_files import modules_from
-from rag_lab._kit.wording import listing, text_table
+from rag_lab._kit.wording import listing
 from rag_lab.data.evidence import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
 from rag_lab.experiment.designs.combinations import STAGED, stages_of
-from rag_lab.experiment.forecast.cost_estimate import cost_text, estimate
+from rag_lab.experiment.forecast.cost_estimate import cost_notes, cost_table, estimate
 from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.model_checks import models_asked
@@ -20,13 +18,10 @@ from rag_lab.experiment.race import aims, deciding_metric, full_plan
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.report.figures.plan_tree import tree_lines
+from rag_lab.report.tables.table import Table
 from rag_lab.runs.omissions import asked_sentence
 
 TREE_TITLE = "Stages that variants share, with what is left to do on each branch"
-_WIDTH = 110  # of lines of prose
-VARIANT_HEADER = ("variant", "differs from the baseline in")
-MODEL_HEADER = ("role", "model")
-ROUND_HEADER = ("round", "questions", "new", "variants")
 
 
 def describe(plan: Plan) -> str:
@@ -35,32 +30,21 @@ def describe(plan: Plan) -> str:
     from rag_lab.experiment.forecast.power_text import declared_sentences, not_compared_sentence
 
     grown = WorkTree()
-    bill = estimate(plan, tree=grown)
-    models = models_of(plan)
+    bill, models, tree = estimate(plan, tree=grown), models_table(plan), grown.tree()
     parts = [
         not_compared_sentence(plan),
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_sentence(plan),
-        f"{len(plan.variants)} variants ({plan.experiment.design}):\n{text_table(VARIANT_HEADER, variant_rows(plan))}",
-    ]
-    if (tree := grown.tree()) and tree.branches:
-        parts.append("\n".join([f"{TREE_TITLE}:", *tree_lines(tree)]))
-    if plan.rounds:
-        notes = (fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in race_notes(plan))
-        parts.append("\n".join([f"{rounds_title(plan)}:\n{text_table(ROUND_HEADER, round_rows(plan))}", *notes]))
-    parts += [
-        f"What is left to do, counted once where variants share it:\n{cost_text(bill, plan.experiment.limits)}",
-        f"Models:\n{text_table(MODEL_HEADER, models)}" if models else "Models: none",
+        variants_table(plan).with_notes(),
+        "\n".join([f"{TREE_TITLE}:", *tree_lines(tree)]) if tree and tree.branches else "",
+        rounds_table(plan).with_notes(race_notes(plan)) if plan.rounds else "",
+        cost_table(bill).with_notes(cost_notes(bill, plan.experiment.limits)),
+        models.with_notes() if models.rows else "Models: none",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
         "\n".join(declared_sentences(plan)),
         *notes_of(plan),
     ]
     return "\n\n".join(filter(None, parts))
-
-
-def rounds_title(plan: Plan) -> str:
-    """Return what the table of rounds is called."""
-    return "Stages and proof" if plan.experiment.design in SEARCHES else "Rounds of the race"
 
 
 def notes_of(plan: Plan) -> list[str]:
@@ -92,22 +76,22 @@ def questions_sentence(plan: Plan) -> str:
     return f"{asked} {cluster_proposal(_asked(plan), rule)}".rstrip()
 
 
-def variant_rows(plan: Plan) -> list[tuple[str, str]]:
-    """Return a row of `VARIANT_HEADER` for each variant, the baseline first."""
-    return [
-        (variant.variant_id, (", ".join(f"{key} = {value}" for key, value in variant.changes.items()) or "-"))
-        for variant in plan.variants
-    ]
+def variants_table(plan: Plan) -> Table:
+    """Return a row for each variant, the baseline first."""
+    changes = {one.variant_id: [f"{key} = {value}" for key, value in one.changes.items()] for one in plan.variants}
+    rows = tuple((name, ", ".join(some) or "-") for name, some in changes.items())
+    title = f"{len(plan.variants)} variants ({plan.experiment.design})"
+    return Table(title, ("variant", "differs from the baseline in"), rows, 2)
 
 
-def models_of(plan: Plan) -> list[tuple[str, str]]:
-    """Return a row of `MODEL_HEADER` for each role and model that any variant or metric asks."""
+def models_table(plan: Plan) -> Table:
+    """Return a row for each role and model that any variant or metric asks."""
     metrics = plan.experiment.metrics
     with modules_from(plan.folder):
         used = {(role, spec) for v in plan.variants for role, spec in models_asked(v.config, metrics).items()}
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
-    return sorted(used)
+    return Table("Models", ("role", "model"), tuple(sorted(used)), 2)
 
 
 def not_applicable_sentences(plan: Plan) -> list[str]:
@@ -163,21 +147,22 @@ def _counts(plan: Plan) -> list[tuple[int, int, int]]:
     return [*rounds, (len(plan.questions), len(plan.questions), 2)]
 
 
-def round_rows(plan: Plan) -> list[tuple[str, ...]]:
-    """Return a row of `ROUND_HEADER` for each round of a race, stage or all trials of a search, and for the proof."""
+def rounds_table(plan: Plan) -> Table:
+    """Return a row for each round of a race, stage or all trials of a search, and for the proof."""
     experiment, counts = plan.experiment, _counts(plan)
+    n, rows = counts[0][0], list[tuple[str, int, int, int]]()
     if experiment.design not in SEARCHES:
-        names = [*(str(number) for number in range(1, len(plan.rounds) + 1)), "proof"]
-        return [(name, *(f"{n:,}" for n in row)) for name, row in zip(names, counts, strict=True)]
-    n, rows = counts[0][0], []
-    if experiment.design == STAGED:
+        rows = [(str(number), *row) for number, row in enumerate(counts[:-1], start=1)]
+    elif experiment.design == STAGED:
         for number, (stage, keys) in enumerate(stages_of(experiment.factors).items(), start=1):
             others = [key for key in experiment.factors if key not in keys]
             n_variants = sum(not any(key in others for key in variant.changes) for variant in plan.variants)
             rows.append((f"{number} {stage}", n, n if number == 1 else 0, n_variants))
     else:
         rows.append(("trials", n, n, experiment.n or 0))
-    return [(name, *(f"{n:,}" for n in numbers)) for name, *numbers in (*rows, ("proof", *counts[-1]))]
+    title = "Stages and proof" if experiment.design in SEARCHES else "Rounds of the race"
+    cells = tuple((name, *(f"{n:,}" for n in numbers)) for name, *numbers in (*rows, ("proof", *counts[-1])))
+    return Table(title, ("round", "questions", "new", "variants"), cells)
 
 
 def race_notes(plan: Plan) -> list[str]:

@@ -4,19 +4,20 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import fill
 
-from rag_lab._kit.wording import counted, listing, plain, text_table
+from rag_lab._kit.wording import counted, listing, plain
 from rag_lab.comparison.tables.comparable import not_comparable_sentence, not_compared
 from rag_lab.evaluation.cutoff_caveats import comparable
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast, measured_questions, n_units
 from rag_lab.experiment.plan import Plan
+from rag_lab.report.tables.table import Table
 from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS
 from rag_lab.statistics.randomization import smallest_n
 from rag_lab.statistics.verdict import ALPHA
 
 _FEWEST = smallest_n(ALPHA)
 _NAMED = 5  # pairs that are written out
-POWER_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
+_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
 _WIDTH = 110  # of lines of prose
 _TENTH = 10
 
@@ -98,15 +99,7 @@ def _family(plan: Plan, metric: str) -> str:
 def power_text(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> str:
     """Return the table and what follows from it, "" where nothing is compared; `command` is what would run a pilot."""
     notes = power_notes(forecast, command)
-    if not forecast.rows:
-        return fill(" ".join(notes), _WIDTH)
-    lines = [fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in notes]
-    return "\n".join([f"{power_title(forecast)}:", text_table(POWER_HEADER, power_cells(forecast)), *lines])
-
-
-def power_title(forecast: PowerForecast) -> str:
-    """Return what stands above the table."""
-    return f"What it can show, by the spread seen in {forecast.source}"
+    return power_table(forecast).with_notes(notes) if forecast.rows else fill(" ".join(notes), _WIDTH)
 
 
 def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> list[str]:
@@ -146,7 +139,7 @@ def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT
     return notes
 
 
-def power_cells(forecast: PowerForecast) -> list[tuple[str, ...]]:
+def power_table(forecast: PowerForecast) -> Table:
     """Return a row each comparison of a metric that is primary or has a margin, and one for each other metric."""
     cells: list[tuple[str, ...]] = []
     for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
@@ -162,7 +155,7 @@ def power_cells(forecast: PowerForecast) -> list[tuple[str, ...]]:
                 power = f"{row.power:.2f}"
                 takes = "> 20,000" if row.questions is None else f"{_two_digits(row.questions):,}"
             cells.append((metric, row.comparison, f"{row.n:,}", _smallest([row]), margin, power, takes))
-    return cells
+    return Table(f"What it can show, by the spread seen in {forecast.source}", _HEADER, tuple(cells), 2)
 
 
 def _smallest(rows: Sequence[PlannedComparison]) -> str:

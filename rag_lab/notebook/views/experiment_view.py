@@ -19,16 +19,13 @@ def plan_view(plan: Plan) -> View:
     experiment, grown = plan.experiment, WorkTree()
     bill, tree = cost_estimate.estimate(plan, tree=grown), grown.tree()
     power = power_forecast.power_forecast(plan, power_forecast.runs_of(plan))
-    title = f"{len(plan.variants)} variants ({experiment.design})"
-    tables = [Table(title, describe.VARIANT_HEADER, tuple(describe.variant_rows(plan)), 2)]
-    if plan.rounds:
-        tables.append(Table(describe.rounds_title(plan), describe.ROUND_HEADER, tuple(describe.round_rows(plan))))
-    title = "What is left to do, counted once where variants share it"
-    tables.append(Table(title, cost_estimate.COST_HEADER, tuple(cost_estimate.cost_cells(bill)), 2))
-    tables.append(Table("Models", describe.MODEL_HEADER, tuple(describe.models_of(plan)), 2))
-    if power.rows:
-        cells = tuple(power_text.power_cells(power))
-        tables.append(Table(power_text.power_title(power), power_text.POWER_HEADER, cells, 2))
+    tables = (
+        describe.variants_table(plan),
+        describe.rounds_table(plan) if plan.rounds else None,
+        cost_estimate.cost_table(bill),
+        describe.models_table(plan),
+        power_text.power_table(power) if power.rows else None,
+    )
     drawn = []
     if tree and tree.branches:
         drawn.append((describe.TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))))  # noqa: S704 (escaped)
@@ -41,7 +38,7 @@ def plan_view(plan: Plan) -> View:
             ("Metrics", ", ".join(experiment.metrics)),
             ("Declared", " ".join(power_text.declared_sentences(plan))),
         ),
-        tables=tuple(tables),
+        tables=tuple(filter(None, tables)),
         drawn=tuple(drawn),
         notes=(*notes, *power_text.power_notes(power)),
     )

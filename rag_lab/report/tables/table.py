@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from textwrap import fill
 
 from rag_lab._kit.wording import DASH, MINUS, text_table
 from rag_lab.redaction import visible
 
+_WIDTH = 110  # of lines of prose below a table
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -53,6 +56,11 @@ class Table:
         """Return the title above aligned columns."""
         rows = [[" ".join(cell.split()) for cell in row] for row in self.rows]
         return f"{self.title}\n{text_table(self.header, rows)}"
+
+    def with_notes(self, notes: Iterable[str] = ()) -> str:
+        """Return the table for a terminal, its cells as they are, and below it what is to be known of it."""
+        below = [fill(f"- {note}", _WIDTH, subsequent_indent="  ") for note in notes]
+        return "\n".join([f"{self.title}:", text_table(self.header, self.rows), *below])
 
     def to_markdown(self) -> str:
         """Return a table as GitHub's Markdown writes it."""

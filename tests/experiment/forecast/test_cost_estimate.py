@@ -17,7 +17,7 @@ from rag_lab.experiment.forecast.cost_estimate import (
     machine_rates,
     read_rates,
 )
-from rag_lab.experiment.forecast.describe import models_of
+from rag_lab.experiment.forecast.describe import models_table
 from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.memory.ledger import Ledger
@@ -120,7 +120,7 @@ def test_what_the_extractive_reader_embeds_is_foreseen_and_no_chat_model_listed(
     bill = estimate(checked)
     quoting = row_of(bill, "generate")
     assert (quoting.model, quoting.unit, quoting.n, quoting.at_most) == (EMBEDDER, "question", 8, True)
-    assert models_of(checked) == [("embedding", EMBEDDER)]
+    assert models_table(checked).rows == (("embedding", EMBEDDER),)
     run(checked, ledger, monkeypatch)
     quoted = sum(map(len, doubles.embedder.documents)) - row_of(bill, "index").chars_to_embed
     assert 0 < quoted <= quoting.chars_to_embed < quoting.embedded_chars  # of four short documents

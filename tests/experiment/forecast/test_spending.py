@@ -2,7 +2,7 @@ import pytest
 
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.forecast.cost_estimate import CostEstimate, cost_text
+from rag_lab.experiment.forecast.cost_estimate import CostEstimate, cost_notes, cost_table
 from rag_lab.experiment.forecast.spending import (
     keep_estimate,
     kept_estimate,
@@ -115,7 +115,8 @@ def test_calls_whose_end_nobody_saw_are_spent_and_no_rate(run):
 
 def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
     monkeypatch.setenv("GOOGLE_API_KEY", "x")
-    text = cost_text(bill(CALLS, PAIRS, JUDGE), Limits(calls=5, cost_usd=1.0))
+    known = bill(CALLS, PAIRS, JUDGE)
+    text = cost_table(known).with_notes(cost_notes(known, Limits(calls=5, cost_usd=1.0)))
     generate = next(row for row in text.splitlines() if row.startswith("generate"))
     assert generate.split() == f"generate {CHAT} 2 ≤ 8 calls ≤ 4,000 ≤ 800 0.0032".split()
     for said in (
@@ -127,8 +128,8 @@ def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
         assert said in " ".join(text.split())
     assert "limits.cost_usd" not in text
     measured = Work("generate", CHAT, "call", 8, False, 0, 4000, 800, 0, True, 0.0032, 2.0)
-    known = cost_text(bill(measured), Limits(minutes=1))
-    assert "≤" not in known
+    assert "≤" not in cost_table(bill(measured)).to_text()
+    known = " ".join(cost_notes(bill(measured), Limits(minutes=1)))
     assert "Minutes of calls, one after the other: 2.0. " in known
     assert "limits.minutes = 1 is less than the 2.0 minutes above" in known
 
