@@ -50,8 +50,7 @@ def missing_requirement(kind: Kind, text: str) -> str:
 def why_unavailable(kind: Kind, text: str, model: Any) -> str:
     """Return why the model `text` cannot be asked now, in one sentence, or ''; no answer is waited for longer.
 
-    A server is asked whether it is there, weights of the hub whether they can be had. Another model is taken at its
-    word.
+    A server is asked whether it is there, weights of the hub whether they can be had.
     """
 
     def require_weights() -> str:
@@ -82,10 +81,7 @@ def missing(name: str, provider: providers.Provider, base_url: str = "") -> str:
 def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
     """Return the first model of `text` that answers within two seconds; the first, which will say why, if none does.
 
-    Args:
-        kind: of model.
-        text: one name, which is returned as it is, or `first | second`.
-        make: returns the model of a name; nothing is loaded for it.
+    `text` is `first | second`, or one name, which is returned as it is.
     """
     if not config.is_failover(text):
         return text

@@ -143,7 +143,8 @@ class ModelProcess:
         except Exception as error:  # whatever a library raises is told where it was asked
             return messages.Sent({"error": messages.error_sent(error)})
         finally:
-            address.touch_process(self.folder, self.name)
+            with suppress(OSError):  # when it was last used
+                os.utime(self.folder / f"{self.name}.holder")
         return messages.Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
 
 

@@ -125,10 +125,17 @@ class RememberedEmbedder:
                         call.set(gen_ai__request__model=spec_of(self.inner) or None, gen_ai__usage__input_tokens=tokens)
                 seconds = time.perf_counter() - started
                 fresh = dict(zip(portion, vectors, strict=True))
-                self._save(fresh, seconds / len(portion))
+                share_s = _SECONDS.pack(seconds / len(portion))
+                values = {key: share_s + vector.astype("<f4").tobytes() for key, vector in fresh.items()}
+                with opened_store(self.path, VECTORS) as store:  # a server may have gone since the last, and come back
+                    by = origin(store)
+                    with store:
+                        store.executemany(
+                            _STORE, [(key, value, checksum(key, value), *by) for key, value in values.items()]
+                        )
                 self.embedded.chars += sum(map(len, texts))
                 self.embedded.seconds += seconds
-                made.update(fresh)
+                made |= fresh
                 bar.update(len(portion))
                 if callable(self.progress):
                     self.progress(len(made), len(todo))
@@ -137,14 +144,6 @@ class RememberedEmbedder:
                 elif seconds < _TELL_EVERY_S:
                     n_texts = min(_MOST_TEXTS, 2 * n_texts)
         return made
-
-    def _save(self, vectors: Mapping[bytes, protocols.Vectors], seconds: float) -> None:
-        values = {key: _SECONDS.pack(seconds) + vector.astype("<f4").tobytes() for key, vector in vectors.items()}
-        with opened_store(self.path, VECTORS) as connection:  # a server may have gone since the last, and come back
-            made = origin(connection)
-            rows = [(key, value, checksum(key, value), *made) for key, value in values.items()]
-            with connection:
-                connection.executemany(_STORE, rows)
 
 
 def _checked(vectors: protocols.Vectors, n_texts: int) -> protocols.Vectors:

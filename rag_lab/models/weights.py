@@ -7,7 +7,8 @@ by path, size and time of change, so that a process does not hash 100 MB to star
 
 import hashlib
 import json
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import metadata
@@ -145,7 +146,18 @@ def allowed_names() -> str:
     return f"a short name ({short}), an existing folder or file, or a hub name such as BAAI/bge-m3"
 
 
-def loading_error(source: Source, error: Exception) -> ModelError:
+@contextmanager
+def loading(source: Source) -> Iterator[None]:
+    """Raise whatever a library raises within as the sentence for weights that do not load."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as error:
+        raise _loading_error(source, error) from error
+
+
+def _loading_error(source: Source, error: Exception) -> ModelError:
     """Return the sentence for weights that do not load: what a library says, in fewer words where they are known."""
     kind = type(error).__name__
     if source.on_hub:
@@ -178,12 +190,10 @@ def _hub_revision(source: Source) -> str:
     cached = try_to_load_from_cache(source.location, _CONFIGURATION)
     if isinstance(cached, str):
         return Path(cached).parent.name
-    try:
+    with loading(source):
         revision = HfApi().model_info(source.location, timeout=_HUB_TIMEOUT_S).sha
         with suppress(HfHubHTTPError):  # a model without this file, or one whose files are not open to everybody
             revision = Path(hf_hub_download(source.location, _CONFIGURATION)).parent.name
-    except Exception as error:
-        raise loading_error(source, error) from error
-    if not revision:
-        raise loading_error(source, ValueError("no revision"))
+        if not revision:
+            raise ValueError("no revision")
     return revision

@@ -68,10 +68,8 @@ class ModelCard:
 def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCard:
     """Return the card of `provider:name?options`; nothing is loaded or downloaded.
 
-    Args:
-        model: a chat model, or, where no chat model has its provider, one of another kind.
-        batch: sequences that are read and written at a time, each with a cache of its own.
-        kind: the kind of model, where it is known.
+    Each of the `batch` sequences that are read and written at a time has a cache of its own. Where no `kind` is named
+    it is a chat model, or one of another kind where no chat model has its provider.
     """
     if config.is_failover(model):
         raise ModelError(

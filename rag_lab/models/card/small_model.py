@@ -14,12 +14,7 @@ _PORT_OF_OLLAMA = 11434
 
 
 def small_model_note(spec: object, what: str = "this") -> str:
-    """Return the note on what this chat model wrote; '' for any but the packaged ones.
-
-    Args:
-        spec: the model as a configuration names it, `provider:name`; what is no such name was brought by the user.
-        what: the text or the texts, as the sentence calls them.
-    """
+    """Return the note on `what` this chat model wrote; '' for any but the packaged ones."""
     if not is_small_model(spec):
         return ""
     return (
@@ -29,7 +24,7 @@ def small_model_note(spec: object, what: str = "this") -> str:
 
 
 def is_small_model(spec: object) -> bool:
-    """Tell whether a configuration's chat model is a packaged one."""
+    """Tell whether a configuration's chat model is a packaged one; what is no name was brought by the user."""
     if not isinstance(spec, str):
         return False
     try:

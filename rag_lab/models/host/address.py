@@ -109,12 +109,6 @@ def write_process(folder: Path, name: str, model: str, device: str, memory_mb: f
     partial.replace(path)
 
 
-def touch_process(folder: Path, name: str) -> None:
-    """Record that a model's call has ended just now."""
-    with suppress(OSError):
-        os.utime(folder / f"{name}.holder")
-
-
 def socket_path(folder: Path, name: str) -> str:
     """Return where the process of this name listens; short, as systems allow about 100 characters."""
     return str(folder / f"{name}.sock")

@@ -32,12 +32,7 @@ _NAME_LETTERS = 16
 
 
 def ask(folder: Path, name: str, kind: str, model: str, asked: messages.Sent) -> messages.Sent:
-    """Return the reply of the process of this name, which holds `model`.
-
-    Raises:
-        RagLabError: what the model raised there.
-        ModelError: if the process died, was started again, and died again; or if the model failed there otherwise.
-    """
+    """Return the reply of the process of this name, which holds `model`; what the model raises there is raised here."""
     message = messages.Sent({**asked.head, "kind": kind, "model": model}, asked.parts)
     deaths, is_new = 0, False
     while deaths < _MOST_DEATHS:
@@ -105,7 +100,7 @@ def _died(model: str) -> ModelError:
 def hosted(kind: Kind, model: str, made: Any) -> Any:
     """Return the model `made` of this kind and name, asked in the process that holds its weights for all kernels.
 
-    It is `made` itself where its weights are elsewhere, or where the environment names no place to meet.
+    It is `made` itself where its weights are on a server, or where the environment names no folder.
     """
     folder = address.host_folder()
     if folder is None or not isinstance(made, LocalModel):

@@ -52,9 +52,7 @@ def transformers_copy(source: Path) -> Path:
 def token_counter(source: weights.Source, built: Callable[[], Any]) -> Count:
     """Return what counts the tokens of a text as the tokenizer of transformers does, without marks around it.
 
-    Args:
-        source: of the weights.
-        built: returns that tokenizer; called where nothing is kept of it yet, or it is of a kind that cannot be kept.
+    `built` returns that tokenizer, where nothing is kept of it yet, or it is of a kind that cannot be kept.
     """
     from tokenizers import Tokenizer
 
@@ -146,12 +144,8 @@ class CausalSettings:
         if tokens is None:
             from transformers import AutoConfig
 
-            try:
+            with weights.loading(source):
                 text_part = AutoConfig.from_pretrained(readable(source), **source.pin()).get_text_config()
-            except ModelError:
-                raise
-            except Exception as error:
-                raise weights.loading_error(source, error) from error
             tokens = getattr(text_part, "max_position_embeddings", _CONTEXT_UNNAMED)
         if not isinstance(tokens, int) or not 1 <= tokens <= _LARGEST_CONTEXT:
             raise ModelError(
@@ -196,12 +190,8 @@ def _load_tokenizer(name: str) -> Any:
     from transformers import AutoTokenizer
 
     source = weights.find(name)
-    try:
+    with weights.loading(source):
         tokenizer = AutoTokenizer.from_pretrained(readable(source), **source.pin())
-    except ModelError:
-        raise
-    except Exception as error:
-        raise weights.loading_error(source, error) from error
     if not tokenizer(" a")["input_ids"]:  # without its files the library makes one that knows no token
         raise ModelError(
             f"The weights {source.name!r} have no tokenizer beside them; copy or download the whole folder."
@@ -231,17 +221,13 @@ def _load(settings: CausalSettings) -> CausalLM:
                 load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=options["dtype"]
             )
     meter = MachineMeter()
-    try:
+    with weights.loading(source):
         options |= {**source.pin(), "output_loading_info": True}
         path = readable(source)
         with without_progress_bars(), meter.loading():
             model, found = AutoModelForCausalLM.from_pretrained(path, **options)
             if not four_bit:
                 model = model.to(device)
-    except ModelError:
-        raise
-    except Exception as error:
-        raise weights.loading_error(source, error) from error
     if missing := found["missing_keys"]:  # which the library fills with random numbers
         raise ModelError(
             f"The weights {source.name!r} lack {len(missing)} of the model's parts ({sorted(missing)[0]}, ...); copy "

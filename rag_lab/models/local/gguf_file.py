@@ -93,42 +93,38 @@ class _Reader:
     place: int = 0
     n_tensors: int = 0
 
-    def number(self, form: str, at: int | None = None) -> tuple[Any, ...]:
-        form = f"<{form}"
-        start = self.place if at is None else at
-        self.place = start + struct.calcsize(form)
-        return struct.unpack_from(form, self.content, start)
+    def number(self, form: str) -> tuple[Any, ...]:
+        start, self.place = self.place, self.place + struct.calcsize(f"<{form}")
+        return struct.unpack_from(f"<{form}", self.content, start)
 
     def settings(self, with_lists: bool) -> dict[str, Any]:
         """Return what stands at the head, and stay behind it."""
         if self.content[:4] != _MAGIC:
             raise ValueError("no GGUF file")
-        _, self.n_tensors, n_pairs = self.number("IQQ", at=4)
-        return dict(self.pair(with_lists) for _ in range(n_pairs))
+        self.place = len(_MAGIC)
+        _, self.n_tensors, n_pairs = self.number("IQQ")
+        found: dict[str, Any] = {}
+        for _ in range(n_pairs):
+            key, (kind,) = self.text(), self.number("I")
+            found[key] = self.value(kind, with_lists)
+        return found
 
     def size(self, settings: Mapping[str, Any]) -> int:
         """Return the size in bytes of the whole file, by the weights that are announced behind its settings."""
-        ends = [self.end_of_tensor() for _ in range(self.n_tensors)]
-        alignment = int(settings.get("general.alignment", _ALIGNMENT))
-        return -(-self.place // alignment) * alignment + max(ends, default=0)
-
-    def end_of_tensor(self) -> int:
-        """Return where a tensor's weights end, counted from where all weights begin."""
         from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
-        self.text()
-        (n_dims,) = self.number("I")
-        n_weights = math.prod(self.number(f"{n_dims}Q"))
-        kind, offset = self.number("IQ")
-        if kind not in set(GGMLQuantizationType):
-            raise KeyError(kind)
-        block, n_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
-        return int(offset + n_weights // block * n_bytes)
-
-    def pair(self, with_lists: bool) -> tuple[str, Any]:
-        key = self.text()
-        (kind,) = self.number("I")
-        return key, self.value(kind, with_lists)
+        end = 0  # of the weights, counted from where all of them begin
+        for _ in range(self.n_tensors):
+            self.text()
+            (n_dims,) = self.number("I")
+            n_weights = math.prod(self.number(f"{n_dims}Q"))
+            kind, offset = self.number("IQ")
+            if kind not in set(GGMLQuantizationType):
+                raise KeyError(kind)
+            block, n_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+            end = max(end, int(offset + n_weights // block * n_bytes))
+        alignment = int(settings.get("general.alignment", _ALIGNMENT))
+        return -(-self.place // alignment) * alignment + end
 
     def text(self) -> str:
         start, end = self.pass_texts(1)[0]

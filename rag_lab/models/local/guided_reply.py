@@ -168,11 +168,8 @@ class GuidedPrompt:
 def guided_prompt(tokenizer: Any, ends: tuple[int, ...], request: ChatRequest, context_tokens: int) -> GuidedPrompt:
     """Return prompt and guide of a reply that fits into the context and that one of `ends` ends.
 
-    Where the context is too small for both, the reply keeps its length and the thought gets what is left.
-
-    Raises:
-        PromptError: if there is no room for a reply, or the template refuses the messages.
-        SchemaError: if its schema cannot be followed.
+    Where the context is too small for both, the reply keeps its length and the thought gets what is left. Raises
+    `PromptError`, or `SchemaError` where its schema cannot be followed.
     """
     from jinja2 import TemplateError
 

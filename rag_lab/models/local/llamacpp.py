@@ -1,7 +1,5 @@
 """llama.cpp in this process (xllamacpp): the default chat model, on any CPU, with JSON-constrained output."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import deque
@@ -9,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
@@ -112,7 +110,8 @@ class LlamaCppChat(LocalModel):
     @property
     def caches(self) -> int:
         """How many whole contexts are held at a time."""
-        return self._shape.servers * self._shape.prefixes
+        servers, _, prefixes = self._shape
+        return servers * prefixes
 
     def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order; requests that share earlier messages are answered together."""
@@ -197,16 +196,16 @@ class LlamaCppChat(LocalModel):
 
     @cached_property
     def _servers(self) -> list[llamacpp_server.LlamaCppServer]:
-        shape = self._shape
-        settings = llamacpp_server.ServerSettings(
-            self.context_tokens, shape.threads, self.kv, self.batch, shape.prefixes
-        )
+        servers, threads, prefixes = self._shape
+        settings = llamacpp_server.ServerSettings(self.context_tokens, threads, self.kv, self.batch, prefixes)
         with self._meter.loading():
-            return [llamacpp_server.LlamaCppServer(self.stored_path(), settings) for _ in range(shape.servers)]
+            return [llamacpp_server.LlamaCppServer(self.stored_path(), settings) for _ in range(servers)]
 
     @cached_property
-    def _shape(self) -> _Shape:
-        """How it is laid out: a small model answers on each core that its threads leave over, sharing its weights.
+    def _shape(self) -> tuple[int, int, int]:
+        """How many servers there are, threads of each, and prefixes that each keeps.
+
+        A small model answers on each core that its threads leave over, sharing its weights.
 
         Threads are the option's, else what OMP_NUM_THREADS says, else all cores but one: they wait for each other after
         every layer, and whoever waits for a core holds up the others. On two cores two threads took twice as long as
@@ -216,11 +215,5 @@ class LlamaCppChat(LocalModel):
         given = os.environ.get("OMP_NUM_THREADS", "")
         threads = self.threads or (int(given) if given.isdigit() and int(given) else max(1, cores - 1))
         if bytes_on_disk(self.stored_path()) > _SMALL_MB * 2**20:
-            return _Shape(1, threads, 1)
-        return _Shape(min(_MOST_SERVERS, max(1, cores // threads)), threads, _PREFIXES)
-
-
-class _Shape(NamedTuple):
-    servers: int
-    threads: int  # of each
-    prefixes: int  # that each keeps
+            return 1, threads, 1
+        return min(_MOST_SERVERS, max(1, cores // threads)), threads, _PREFIXES

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,18 +36,18 @@ class ReadLength:
     def of_texts(self, texts: Sequence[str], kind: str) -> list[int]:
         """Return how many tokens each text has; those beyond `limit` are never read."""
         before = self.prompts.get(kind, "")
-        return self._counts([before + text for text in texts], str.lower)
+        read = [before + text for text in texts]
+        return self._counts([text.lower() for text in read] if self.lower_case else read)
 
     def of_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return how many tokens each pair has together; those beyond `limit` are never read."""
-        return self._counts(pairs, lambda pair: (pair[0].lower(), pair[1].lower()))
+        return self._counts([(one.lower(), other.lower()) for one, other in pairs] if self.lower_case else pairs)
 
-    def _counts(self, inputs: Sequence[Any], lowered: Callable[[Any], Any]) -> list[int]:
+    def _counts(self, inputs: Sequence[Any]) -> list[int]:
         lengths: list[int] = []
         for start in range(0, len(inputs), _AT_ONCE):
             batch = list(inputs[start : start + _AT_ONCE])
-            read = [lowered(each) for each in batch] if self.lower_case else batch
-            lengths += [len(one.ids) for one in self.tokenizer.encode_batch_fast(read)]
+            lengths += [len(one.ids) for one in self.tokenizer.encode_batch_fast(batch)]
         return lengths
 
 
@@ -157,12 +157,8 @@ class SentenceTransformersModel(LocalModel):
             requirements.require_package("sentence_transformers", "sentence-transformers"), self.loads
         )
         source = weights.find(self.name)
-        pin = source.pin()
-        try:
-            with without_progress_bars():
-                return library_class(source.location, device=self.runs_on or None, **pin, **options)
-        except Exception as error:
-            raise weights.loading_error(source, error) from error
+        with weights.loading(source), without_progress_bars():
+            return library_class(source.location, device=self.runs_on or None, **source.pin(), **options)
 
 
 class SentenceTransformerEmbedder(SentenceTransformersModel):

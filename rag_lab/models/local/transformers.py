@@ -101,16 +101,12 @@ class UnslothChat(TransformersChat):
         if problem:  # before the import: unsloth patches torch and transformers as it loads
             raise ModelError(problem)
         library = require_package("unsloth", _PACKAGE)
-        source = weights.find(
-            self.name
-        )  # unsloth may take another repository's weights for it, so no revision is pinned
-        try:
+        source = weights.find(self.name)
+        with weights.loading(source):  # of which unsloth may take another repository's: no revision is pinned
             model, processor = library.FastLanguageModel.from_pretrained(
                 model_name=source.location, max_seq_length=self.context_tokens, load_in_4bit=True
             )
             library.FastLanguageModel.for_inference(model)
-        except Exception as error:
-            raise weights.loading_error(source, error) from error
         tokenizer = getattr(processor, "tokenizer", processor)  # multimodal models such as Gemma 3 bring a processor
         if tokenizer.chat_template is None:
             tokenizer.chat_template = processor.chat_template

@@ -101,13 +101,7 @@ class Endpoint:
         options.check_url(self.address, "The option base_url")
 
     def post(self, path: str, body: Mapping[str, Any], check: Callable[[bytes], None]) -> Any:
-        """Return the JSON that the server answers; `check` gets its body first.
-
-        Raises:
-            StatusError: if its status tells of a failure.
-            BadReply: from `check`, or where a bound is passed.
-            httpx.HTTPError: if it cannot be reached in time.
-        """
+        """Return the JSON that the server answers; `check` gets its body first. See `failures` for what it raises."""
         return self._read(self._client(check).post(self.address.rstrip("/") + path, json=dict(body)))
 
     def get(self, path: str, check: Callable[[bytes], None]) -> Any:

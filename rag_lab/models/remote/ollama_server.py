@@ -90,8 +90,7 @@ class NoAnswer(ModelError):  # noqa: N818
 class OllamaServer:
     """The server at `base_url`, else at OLLAMA_HOST, else on this machine. A key is OLLAMA_API_KEY, where it has one.
 
-    Raises:
-        ModelError: from every method that asks it, where it does not answer, or knows no such model.
+    What asks it raises a `ModelError` where it does not answer, or knows no such model.
     """
 
     def __init__(self, base_url: str = "") -> None:

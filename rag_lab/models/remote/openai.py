@@ -18,7 +18,7 @@ from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message
 from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.langchain_chat import LangChainChat
 from rag_lab.models.remote.requests import RemoteModel
-from rag_lab.models.remote.thinking_options import efforts_of, highest_within
+from rag_lab.models.remote.thinking_options import TOKENS_OF, efforts_of, highest_within
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -173,7 +173,8 @@ class OpenAIChat(OpenAIModel, LangChainChat):
     @property
     def least_thinking_tokens(self) -> int:
         """Of OpenAI's reasoning models, what the least effort takes; a server of one's own closes the thought."""
-        return efforts_of(self.name).least_tokens if self.is_official else 0
+        levels = efforts_of(self.name).levels if self.is_official else ()
+        return TOKENS_OF[levels[0]] if levels else 0
 
     def call_options(self, request: ChatRequest, *, budgets: bool = True) -> dict[str, Any]:
         """Return sampling, length, thinking and the JSON schema as OpenAI or OpenAI-compatible servers name them.

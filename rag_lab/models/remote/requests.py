@@ -151,10 +151,7 @@ class RetryPolicy:
         Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured. A model that
         is given up meanwhile is not tried again, and one that is given up already is not called. Before each attempt
         it waits for its turn among the requests of all processes, `tokens` being those read and written at the most.
-
-        Raises:
-            ModelError: if the key is rejected or the model unknown: no request can succeed.
-            CallFailed: if this request fails otherwise.
+        Raises `ModelError` where no request can succeed, `CallFailed` where this one fails otherwise.
         """
         attempt, limiter = 0, RateLimiter(what, breaker.key, self.rates, self.sleep, self.clock)
         while not (why := breaker.why_open()):

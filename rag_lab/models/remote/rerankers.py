@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NotRequired
+from typing import Any, ClassVar, NotRequired
 
 from pydantic import FiniteFloat, StrictInt, StrictStr
 from typing_extensions import TypedDict
@@ -76,14 +76,17 @@ class RemoteScorer(RemoteModel):
     address: str  # where `base_url` is left out
     key_variables: tuple[str, ...] = ()  # environment variables of which one may hold the key
     needs_key = False
+    limit_name = ""  # by which this server's body names `most_tokens`
+    more: ClassVar[Mapping[str, Any]] = {}  # what that body has besides
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         self.base_url = self.options.base_url or self.address
 
     def identity(self) -> Mapping[str, Any]:
-        """Return provider, name and address; never the key."""
-        return {**super().identity(), "base_url": self.base_url}
+        """Return provider, name and address, and where pairs are cut if an option says it; never the key."""
+        limit = self.options.max_tokens
+        return {**super().identity(), "base_url": self.base_url, **({} if limit is None else {"max_tokens": limit})}
 
     def score(self, pairs: Sequence[truncation.Pair]) -> list[float]:
         """Return one score for each (question, passage), in order, rounded to six decimals."""
@@ -126,14 +129,13 @@ class RemoteScorer(RemoteModel):
 
     @property
     def most_tokens(self) -> int | None:
-        """The most tokens of a pair that the model reads, as `pair_tokens` counts; None where that is not known."""
-        return None
+        """The most tokens of a pair that are read, as `pair_tokens` counts; None where that is not known."""
+        return self.options.max_tokens
 
     def pair_tokens(self, pairs: Sequence[truncation.Pair]) -> list[int]:
         """Return how many tokens of each pair count towards `most_tokens`.
 
-        An upper estimate tells which pairs fit in any case; only the others are counted, by the server's tokenizer
-        where it has one. Question and passage are counted with what stands around each alone.
+        An upper estimate tells which pairs fit in any case; only the others are counted, by the server's tokenizer.
         """
         limit = self.most_tokens or 0
         estimates = [
@@ -157,13 +159,11 @@ class RemoteScorer(RemoteModel):
 
     def _ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
         """Return the score of each passage by its place, asking once."""
-        body = {"model": self.name, "query": question, "documents": passages, "top_n": len(passages), **self._more()}
+        body = {"model": self.name, "query": question, "documents": passages, "top_n": len(passages), **self.more}
+        if self.limit_name and self.most_tokens is not None:
+            body[self.limit_name] = self.most_tokens
         found = self._client.post("/rerank", body, _check_results)
         return {each["index"]: float(each["relevance_score"]) for each in found["results"]}
-
-    def _more(self) -> Mapping[str, Any]:
-        """Return what this server's body has besides."""
-        return {}
 
     def _check(self) -> None:
         """Look, once, whether the server can score at all; raise a `ModelError` where it cannot."""
@@ -180,10 +180,7 @@ class RemoteScorer(RemoteModel):
 
 
 class TeiScorer(RemoteScorer):
-    """The cross-encoder of a TEI server, whose `/rerank` is another; see `RemoteScorer`. Its key, if any: TEI_API_KEY.
-
-    What is longer than the model reads is cut by the server; see `pair_tokens`.
-    """
+    """The cross-encoder of a TEI server, whose `/rerank` is another; it cuts what is longer than the model reads."""
 
     provider = "tei"
     address = "http://127.0.0.1:8080"
@@ -230,28 +227,21 @@ class TeiScorer(RemoteScorer):
 
 
 class VllmScorer(RemoteScorer):
-    """A cross-encoder of a vLLM server, or of another with its route (llama.cpp, Infinity); see `RemoteScorer`.
+    """A cross-encoder of a vLLM server, or of another with its route (llama.cpp, Infinity).
 
-    Its key, if any, is VLLM_API_KEY. A pair that is longer than `max_tokens`, or than the server says that its model
-    reads, is cut there; where neither is known, the server decides.
+    A pair is cut at `max_tokens`, else at what the server says that its model reads; where neither is known, the
+    server decides.
     """
 
     provider = "vllm"
     address = "http://127.0.0.1:8000"
     key_variables = ("VLLM_API_KEY",)
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return provider, name and address, and where pairs are cut if an option says it; never the key."""
-        limit = self.options.max_tokens
-        return {**super().identity(), **({} if limit is None else {"max_tokens": limit})}
+    limit_name = "truncate_prompt_tokens"
 
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of a pair that are read: `max_tokens`, else what the server says."""
         return self.options.max_tokens or self._server_limit
-
-    def _more(self) -> Mapping[str, Any]:
-        return {} if self.most_tokens is None else {"truncate_prompt_tokens": self.most_tokens}
 
     def _count(self, texts: Sequence[str]) -> Mapping[str, int]:
         def count(text: str) -> int:
@@ -273,41 +263,25 @@ class VllmScorer(RemoteScorer):
 
 
 class CohereScorer(RemoteScorer):
-    """A reranker of Cohere, or of a gateway with its route; see `RemoteScorer`. Its key is CO_API_KEY.
-
-    The service reads `max_tokens` of a passage, and leaves out the rest.
-    """
+    """A reranker of Cohere, or of a gateway with its route. It reads `max_tokens` of a passage, and no more."""
 
     provider = "cohere"
     address = "https://api.cohere.com/v2"
     key_variables = ("CO_API_KEY", "COHERE_API_KEY")
     needs_key = True
     defaults = RemoteOptions(max_tokens=4096)
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return provider, name, address, and how much of a passage is read; never the key."""
-        return {**super().identity(), "max_tokens": self.options.max_tokens}
-
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens of a passage that are read."""
-        return self.options.max_tokens
+    limit_name = "max_tokens_per_doc"
 
     def pair_tokens(self, pairs: Sequence[truncation.Pair]) -> list[int]:
         """Return an upper estimate of the tokens of each passage: the question does not count."""
         return [truncation.estimated_tokens(passage) for _, passage in pairs]
 
-    def _more(self) -> Mapping[str, Any]:
-        return {"max_tokens_per_doc": self.options.max_tokens}
-
 
 class JinaScorer(RemoteScorer):
-    """A reranker of Jina, or of a gateway with its route; see `RemoteScorer`. Its key is JINA_API_KEY."""
+    """A reranker of Jina, or of a gateway with its route."""
 
     provider = "jina"
     address = "https://api.jina.ai/v1"
     key_variables = ("JINA_API_KEY",)
     needs_key = True
-
-    def _more(self) -> Mapping[str, Any]:
-        return {"return_documents": False}
+    more: ClassVar[Mapping[str, Any]] = {"return_documents": False}

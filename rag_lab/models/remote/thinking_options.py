@@ -73,11 +73,6 @@ class Efforts:
     levels: tuple[str, ...] = ()
     samples: bool = True  # whether it takes a temperature where it does not reason
 
-    @property
-    def least_tokens(self) -> int:
-        """Tokens of thinking that it cannot do without."""
-        return TOKENS_OF[self.levels[0]] if self.levels else 0
-
 
 @cache
 def efforts_of(name: str) -> Efforts:
