@@ -180,7 +180,7 @@ def run_jobs_here(monkeypatch, after=lambda job: ""):
     """
     done = []
 
-    def execute(jobs, n_jobs=1, cwd=None, poll=lambda running: None, veto=lambda job, runs: ""):
+    def execute(jobs, n_jobs=1, poll=lambda running: None, veto=lambda job, runs: ""):
         for job in jobs:
             if reason := veto(job, False):
                 yield Done(job, reason, 0.0, vetoed=True)

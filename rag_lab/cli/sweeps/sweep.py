@@ -145,7 +145,7 @@ def sweep(
         execute.start(planned, out, options, dry_run, yes=yes)
 
 
-def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[None]:
+def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[object]:
     """Prepare kernels from now on, unless the run folder looks finished; without any the block works as well."""
     from rag_lab._kit.config_file import read_yaml
     from rag_lab.experiment.executors.local import prepared

@@ -56,9 +56,7 @@ Veto = Callable[[Job, bool], str]  # a job and whether it runs already: why it m
 class Execute(Protocol):
     """Executes jobs somewhere."""
 
-    def __call__(
-        self, jobs: Sequence[Job], n_jobs: int = 1, cwd: Path | None = None, *, poll: Poll, veto: Veto
-    ) -> Iterator[Done]:
+    def __call__(self, jobs: Sequence[Job], n_jobs: int = 1, *, poll: Poll, veto: Veto) -> Iterator[Done]:
         """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
 
         `poll`, with the names of the running jobs, and `veto` are called several times a second. Whatever ends the

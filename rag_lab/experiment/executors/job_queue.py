@@ -136,7 +136,9 @@ def _key(key: str) -> str:
     return f"job {key}"
 
 
-def announce_and_collect(launch: Launch, jobs: Sequence[Job], n_jobs: int, poll: Poll, veto: Veto) -> Iterator[Done]:
+def announce_and_collect(
+    launch: Launch, jobs: Sequence[Job], n_jobs: int = 1, *, poll: Poll, veto: Veto
+) -> Iterator[Done]:
     """Announce jobs in the store, launch workers, and yield each job when its results are there and unpacked.
 
     What workers hand in while nobody collects stays in the store for the next start of the sweep.

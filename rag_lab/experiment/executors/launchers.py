@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.home import VARIABLE as HOME_VARIABLE
@@ -18,8 +17,8 @@ from rag_lab._kit.home import home
 from rag_lab._kit.process import Process
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.executors import local
-from rag_lab.experiment.executors.job import Done, Execute, Job, Poll, Veto
-from rag_lab.experiment.executors.job_queue import Launch, announce_and_collect
+from rag_lab.experiment.executors.job import Execute, Job
+from rag_lab.experiment.executors.job_queue import announce_and_collect
 
 LOCAL, WORKERS, SLURM, RAY = "local", "workers", "slurm", "ray"
 RAY_ADDRESS = "RAY_ADDRESS"
@@ -39,21 +38,12 @@ def executor_of(name: str, slurm: Mapping[str, Any] | None = None) -> Execute:
         raise ConfigError(unknown_name("executor", name, EXECUTORS))
     if slurm and name != SLURM:
         raise ConfigError(f"--slurm is for --executor {SLURM}, and the executor is {name}; leave one of them out.")
-    return _by(partial(_slurm_workers, slurm)) if slurm else EXECUTORS[name]
+    return partial(announce_and_collect, partial(_slurm_workers, slurm)) if slurm else EXECUTORS[name]
 
 
 def worker_command(run: str, *more: str) -> list[str]:
     """Return the command of a worker in this Python; it imports nothing from the working folder (-P)."""
     return [sys.executable, "-P", "-c", "from rag_lab.cli import main; main()", "worker", run, *more]
-
-
-def _by(launch: Launch) -> Execute:
-    def execute(
-        jobs: Sequence[Job], n_jobs: int = 1, cwd: Path | None = None, *, poll: Poll, veto: Veto
-    ) -> Iterator[Done]:
-        return announce_and_collect(launch, jobs, n_jobs, poll, veto)
-
-    return execute
 
 
 @contextmanager
@@ -244,7 +234,7 @@ class _NoFolders(list[str]):
 
 EXECUTORS: dict[str, Execute] = {
     LOCAL: local.execute,
-    WORKERS: _by(_local_workers),
-    RAY: _by(_ray_workers),
-    SLURM: _by(partial(_slurm_workers, {})),
+    WORKERS: partial(announce_and_collect, _local_workers),
+    RAY: partial(announce_and_collect, _ray_workers),
+    SLURM: partial(announce_and_collect, partial(_slurm_workers, {})),
 }

@@ -42,6 +42,7 @@ class _Running:
 def execute(
     jobs: Sequence[Job],
     n_jobs: int = 1,
+    *,
     cwd: Path | None = None,
     poll: Poll = lambda running: None,
     veto: Veto = lambda job, runs: "",
@@ -111,26 +112,20 @@ def _ended(one: _Running, veto: Veto, looks: dict[int, tuple[float, int]]) -> Do
 
 
 @contextmanager
-def prepared() -> Iterator[None]:
+def prepared() -> Iterator[Starter]:
     """Prepare processes from now on, for the `execute` that comes in this block; what already does so is enough."""
     if _waiting:
-        yield
+        yield _waiting[0]
         return
     starter = Starter()
     starter.prepare()
     _waiting.append(starter)
     try:
-        yield
+        yield starter
     finally:
         if starter in _waiting:
             _waiting.remove(starter)
         starter.close()
-
-
-def preload(modules: Sequence[str], questions: int) -> None:
-    """Let what is prepared import modules, and draw for intervals over so many questions, before its jobs come."""
-    for starter in _waiting:
-        starter.preload(modules, questions)
 
 
 class Starter:
@@ -185,7 +180,7 @@ class Starter:
             self._fork_server = ForkServer(_environment())
 
     def preload(self, modules: Sequence[str], questions: int) -> None:
-        """See `ForkServer`; nothing where there is none."""
+        """Let what is prepared import modules, and draw for intervals over so many questions, before jobs come."""
         if self._fork_server is not None:
             self._fork_server.preload(modules, questions)
 

@@ -12,7 +12,7 @@ import time
 import uuid
 from pathlib import Path
 from queue import Empty
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import zmq
 from ipykernel.kernelspec import get_kernel_dict
@@ -69,7 +69,7 @@ class ReadyClient(AsyncKernelClient):
 class SamePythonKernelManager(AsyncKernelManager):
     """Starts `sys.executable -P -m ipykernel_launcher`; no kernel called python3 in the user's folder takes its place.
 
-    Each notebook has a class of its own, since papermill makes the instance: see `of`.
+    Each notebook has a class of its own, since papermill makes the instance.
 
     Colours of tracebacks are escape sequences, which a notebook that is kept must not hold. What passes between the two
     goes through sockets in `folder`, which only this user may enter. Where there is none it goes over the loopback,
@@ -77,6 +77,7 @@ class SamePythonKernelManager(AsyncKernelManager):
     """
 
     silence_s = SILENCE_S
+    kernel: ForkedKernel | None = None  # which waits, to take the place of the process that would be started
     folder = ""  # for what the kernel is told of its connection, and its sockets
     was_silent = False  # whether it was ended for silence
     _client: Any = None
@@ -86,6 +87,11 @@ class SamePythonKernelManager(AsyncKernelManager):
         """Return the client, whose heartbeat is watched."""
         self._client = super().client(**options)
         return self._client
+
+    async def _async_pre_start_kernel(self, **options: Any) -> Any:
+        if self.kernel is not None:
+            self.provisioner = _Forked(parent=self, kernel_spec=self.kernel_spec, kernel_id=uuid.uuid4().hex)
+        return await super()._async_pre_start_kernel(**options)
 
     async def _async_is_alive(self) -> bool:
         """Whether the kernel runs and answers; one that is silent for long is ended.
@@ -113,6 +119,7 @@ class SamePythonKernelManager(AsyncKernelManager):
         await super()._async_finish_shutdown(waittime, pollinterval, restart)
 
     is_alive = _async_is_alive  # as its base has it
+    pre_start_kernel = _async_pre_start_kernel
 
     @default("client_factory")
     def _client_factory_default(self) -> type[ReadyClient]:
@@ -130,11 +137,6 @@ class SamePythonKernelManager(AsyncKernelManager):
     def _encrypted(self) -> str:
         return "auto" if self.transport == "tcp" and zmq.has("curve") else "disabled"
 
-    @classmethod
-    def of(cls, **attributes: Any) -> type[Self]:
-        """Return a class for one notebook, with these attributes."""
-        return type(cls.__name__, (cls,), attributes)
-
     @property
     def kernel_spec(self) -> Any:
         """The one kernel that this manager starts."""
@@ -146,27 +148,12 @@ class SamePythonKernelManager(AsyncKernelManager):
         )
 
 
-class ForkedKernelManager(SamePythonKernelManager):
-    """Lets `kernel`, which waits, take the place of the process that would be started."""
-
-    kernel: ForkedKernel
-
-    async def _async_pre_start_kernel(self, **options: Any) -> Any:
-        self.provisioner = _Forked(parent=self, kernel_spec=self.kernel_spec, kernel_id=uuid.uuid4().hex)
-        self.provisioner.process_to_be = self.kernel
-        return await super()._async_pre_start_kernel(**options)
-
-    pre_start_kernel = _async_pre_start_kernel  # type: ignore[assignment]  # as its base has it
-
-
 class _Forked(LocalProvisioner):
     """Tells the kernel that waits its arguments, where others start a process."""
 
-    process_to_be: ForkedKernel
-
     async def launch_kernel(self, cmd: list[str], **options: Any) -> Any:
         arguments = cmd[cmd.index(_LAUNCHER[-1]) + 1 :]
-        kernel = self.process_to_be
+        kernel: ForkedKernel = cast(Any, self.parent).kernel
         kernel.begin(arguments, str(Path(options.get("cwd") or "").resolve()), options["env"])
         self.process = cast(Any, kernel)
         self.pid = self.pgid = kernel.pid
@@ -185,8 +172,8 @@ class KernelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no st
         cls, nb_man: Any, kernel_name: str, kernel: ForkedKernel | None = None, folder: str = "", **options: Any
     ) -> Any:
         """Execute it, in `kernel` where one is given; see papermill. `folder` is for files of the connection."""
-        given: dict[str, Any] = {"folder": folder} | ({} if kernel is None else {"kernel": kernel})
-        manager = (SamePythonKernelManager if kernel is None else ForkedKernelManager).of(**given)
+        given = {"folder": folder, "kernel": kernel}
+        manager: type[SamePythonKernelManager] = type("KernelManager", (SamePythonKernelManager,), given)
         try:
             return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=manager, **options)
         except DeadKernelError as error:

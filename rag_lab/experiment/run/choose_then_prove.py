@@ -23,7 +23,7 @@ from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.race import Round, Rounds
-from rag_lab.experiment.run.outputs import begin_race
+from rag_lab.experiment.run.outputs import begin
 from rag_lab.experiment.run.progress import say
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.run_variants import run_variants
@@ -66,7 +66,7 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
     else:
         study = open_study(checked, run)
         rounds = trial_rounds(checked, run, options, partial(work, 1, has_report=False), study)
-    begin_race(checked, run)
+    begin(checked, run, None)
     write_json(run.path / records.RACE_FILE, race)
     try:
         one = next(rounds)

@@ -27,32 +27,24 @@ from rag_lab.runs.run_manifest import Retryable, retryable_sentence
 _OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
 
 
-def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str]) -> None:
+def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str] | None) -> None:
     """Write the plan and its bill to the run folder, in place of what an earlier run has left there.
+
+    Without identities it is that of a race, until its proof of all its variants, and a bill is that of each round.
 
     Raises:
         RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used, or
             models would cut what a variant refuses to have cut.
     """
-    _try_home()
-    refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
-    if refuses and (sentences := refusals(truncations_of(checked), checked)):
-        raise RagLabError(" ".join(sentences))
-    grown = WorkTree()
-    bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=grown))
-    _replace_plan(checked, run)
-    keep_estimate(run, bill)
-    if tree := grown.tree():  # else that of the first start stands, as its bill does
-        write_json(run.path / TREE_FILE, tree)
-
-
-def begin_race(checked: Plan, run: RunFolder) -> None:
-    """Write the plan of a race in place of what an earlier run has left: until its proof, of all its variants."""
-    _try_home()
-    _replace_plan(checked, run)
-
-
-def _replace_plan(checked: Plan, run: RunFolder) -> None:
+    folder = usable_home()
+    for name in ("stages.sqlite", "scores.sqlite"):  # which the kernels will open, and not every start of a sweep
+        Memory(folder / name).recall([])
+    grown, bill = WorkTree(), None
+    if identities is not None:
+        refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
+        if refuses and (sentences := refusals(truncations_of(checked), checked)):
+            raise RagLabError(" ".join(sentences))
+        bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=grown))
     ledger_of(run).calls()  # one that is damaged is told before anything is replaced
     outputs = [path for name in _OUTPUTS if (path := run.path / name).exists()]
     if folders := [path for path in outputs if path.is_dir()]:
@@ -61,13 +53,10 @@ def _replace_plan(checked: Plan, run: RunFolder) -> None:
         path.unlink()
     run.write_plan()
     (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
-
-
-def _try_home() -> None:
-    """Open what the kernels will open, which an estimate that was made earlier has no need to."""
-    folder = usable_home()
-    for name in ("stages.sqlite", "scores.sqlite"):
-        Memory(folder / name).recall([])
+    if bill is not None:
+        keep_estimate(run, bill)
+    if tree := grown.tree():  # else that of the first start stands, as its bill does
+        write_json(run.path / TREE_FILE, tree)
 
 
 def prepare_report(questions: int) -> None:

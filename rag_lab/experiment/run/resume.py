@@ -33,19 +33,32 @@ _DRAWN_BY = ("jinja2", "markupsafe", "matplotlib", "pandas", "pyarrow", "scipy")
 
 
 def whole(run: files.RunFolder, variant_id: str, identity: str) -> VariantState | None:
-    """Return the state of a variant that an earlier start has finished, also where a killed attempt replaced it."""
-    return resumed(_earlier(run), variant_id, identity) or resumed(run, variant_id, identity)
+    """Return the state of a variant that an earlier start of this sweep finished with the same identity.
+
+    So it is also where a killed attempt replaced it. One of whose files any is missing or damaged runs again: what is
+    remembered makes that cheap.
+    """
+    for place in (_earlier(run), run):
+        folder = place.variant_dir(variant_id)
+        if not all((folder / name).is_file() for name in _FILES):
+            continue
+        try:
+            done, record = files.read_json(folder / files.DONE_FILE), files.read_json(folder / files.RECORD_FILE)
+            if done.get("identity") != identity:
+                continue
+            if done.get("files") != _digests(folder):  # what is as it was written need not be read to know it is whole
+                _check_files(place, variant_id, record)
+        except DamagedFile as error:
+            _LOGGER.warning("Variant %s runs again: %s.", variant_id, error.what)
+            continue
+        return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
+    return None
 
 
 def keep_whole(run: files.RunFolder, variant_id: str, identity: str, seconds: float) -> None:
     """Say of a variant that it is whole, by what its results depend on, and what its files hold."""
     outcome = {"identity": identity, "seconds": seconds, "files": _digests(run.variant_dir(variant_id))}
     files.write_json(run.variant_dir(variant_id) / files.DONE_FILE, outcome)
-
-
-def has_earlier(run: files.RunFolder) -> bool:
-    """Tell whether an attempt that was killed has left what variants had before it."""
-    return _earlier(run).path.exists()
 
 
 def set_aside(run: files.RunFolder, variant_id: str) -> None:
@@ -90,26 +103,6 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def resumed(run: files.RunFolder, variant_id: str, identity: str) -> VariantState | None:
-    """Return the state of a variant that an earlier start of this sweep finished with the same identity.
-
-    One of whose files any is missing or damaged runs again: what is remembered makes that cheap.
-    """
-    folder = run.variant_dir(variant_id)
-    if not all((folder / name).is_file() for name in _FILES):
-        return None
-    try:
-        done, record = files.read_json(folder / files.DONE_FILE), files.read_json(folder / files.RECORD_FILE)
-        if done.get("identity") != identity:
-            return None
-        if done.get("files") != _digests(folder):  # what is as it was written need not be read to know it is whole
-            _check_files(run, variant_id, record)
-    except DamagedFile as error:
-        _LOGGER.warning("Variant %s runs again: %s.", variant_id, error.what)
-        return None
-    return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
-
-
 def _check_files(run: files.RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
     """Refuse files of which anything was cut: what is left of a configuration may be a pipeline, too."""
     folder = run.variant_dir(variant_id)
@@ -143,7 +136,7 @@ def is_finished(experiment: ExperimentConfig, run: files.RunFolder, identities: 
         kept = files.read_json(run.path / MADE_FILE) if (run.path / MADE_FILE).is_file() else {}
     except DamagedFile:
         return False
-    if not kept or has_earlier(run) or kept.get("outputs") != _outputs(run.path):
+    if not kept or _earlier(run).path.exists() or kept.get("outputs") != _outputs(run.path):
         return False
     states = [whole(run, variant_id, identity) for variant_id, identity in identities.items()]
     is_whole = all(state is not None and not state.retryable.total for state in states)
@@ -187,8 +180,7 @@ def _inputs(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapp
 
 def _page_digest() -> str:
     """Return a digest of what pages are made of beside code, which the identities of variants hold."""
-    folder = Path(rag_lab.__file__).parent / "report"
-    found = hashlib.sha256()
+    folder, found = Path(rag_lab.__file__).parent / "report", hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix not in {".py", ".pyc"} and path.is_file():
             found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())

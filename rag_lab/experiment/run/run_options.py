@@ -90,16 +90,8 @@ def as_jobs(given: str | int, least: int = 1) -> Jobs:
     return int(text)
 
 
-@dataclass(frozen=True, slots=True)
-class SideBySide:
-    """How many variants run at a time, and why, in words."""
-
-    jobs: int
-    why: str
-
-
-def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: RunFolder) -> SideBySide:
-    """Return what this machine has room for: a core a variant, or four variants a core where all models are remote.
+def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: RunFolder) -> tuple[int, str]:
+    """Return how many variants this machine has room for, and why: one a core, or four where all models are remote.
 
     Earlier starts of the run tell how much memory a variant takes.
     """
@@ -108,8 +100,8 @@ def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: RunFo
     return decide(len(variants), usable_cores(), free_mb(), _peak_mb(run), waits=waits)
 
 
-def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | None, *, waits: bool) -> SideBySide:
-    """Return the decision, by free memory and that which a variant has taken at most in MiB, where they are known.
+def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | None, *, waits: bool) -> tuple[int, str]:
+    """Return the decision and why, by free memory and what a variant has taken at most, in MiB where they are known.
 
     `waits`: the variants wait for servers most of the time.
     """
@@ -120,7 +112,7 @@ def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | Non
     told = [counted(cores, "core") + (f", {WAITING_A_CORE} variants each as they wait for servers" if waits else "")]
     if free is not None:
         told.append(f"{free / 1024:.1f} GB of memory free at {each_mb / 1024:.1f} GB each")
-    return SideBySide(jobs, f"{counted(jobs, 'variant')} side by side: {'; '.join(told)}.")
+    return jobs, f"{counted(jobs, 'variant')} side by side: {'; '.join(told)}."
 
 
 def _peak_mb(run: RunFolder) -> float | None:

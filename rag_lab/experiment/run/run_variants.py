@@ -16,7 +16,7 @@ from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import Done, Execute, Job, Origin, check_parameters
 from rag_lab.experiment.executors.launchers import LOCAL, executor_of
-from rag_lab.experiment.executors.local import preload, prepared
+from rag_lab.experiment.executors.local import prepared
 from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates
 from rag_lab.experiment.forecast.spending import measured_rates, spent
 from rag_lab.experiment.manifest import VariantState, now, run_identities
@@ -46,14 +46,16 @@ def run_variants(
     notebook, started_s = checkout_file(NOTEBOOK), time.perf_counter()
     has_work = any(not (run.variant_dir(v.variant_id) / files.DONE_FILE).is_file() for v in checked.variants)
     prepares = has_work and options.executor == LOCAL and not options.cold
-    with modules_from(checked.folder), prepared() if prepares else nullcontext():
+    with modules_from(checked.folder), prepared() if prepares else nullcontext() as starter:
         began, run = now(), dated(run)
         identities = run_identities(checked, notebook)
         if not options.retry_failed and resume.is_finished(checked.experiment, run, identities):
             resume.mark_resumed(checked.experiment, run, identities)
             return
-        by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
-        preload(["sklearn.feature_extraction.text"] if by_words else [], len(checked.questions))  # slow to import
+        if starter is not None:
+            by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
+            slow = ["sklearn.feature_extraction.text"] if by_words else []  # to import
+            starter.preload(slow, len(checked.questions))
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepStatusWriter(run) as status, span(f"sweep {run.name}"):
             begin(checked, run, identities)
@@ -101,9 +103,8 @@ class Runner:
             progress.write(retry_sentence({v: state.retryable for v, state in before.items()}))
             n_jobs = options.jobs
             if n_jobs == AUTO:
-                found = side_by_side(missing, self.plan.experiment.metrics, run)
-                progress.write(found.why if len(missing) > 1 else "")
-                n_jobs = found.jobs
+                n_jobs, why = side_by_side(missing, self.plan.experiment.metrics, run)
+                progress.write(why if len(missing) > 1 else "")
             self.check(missing, n_jobs, progress)
             self.status.enter("variants", n_jobs)
             for variant_id in before:

@@ -224,7 +224,7 @@ def trial_rounds(
     while True:
         at_a_time = options.jobs  # trials are asked for before any of those that run side by side has values
         if at_a_time == AUTO:
-            at_a_time = side_by_side(checked.variants, checked.experiment.metrics, run).jobs
+            at_a_time, _ = side_by_side(checked.variants, checked.experiment.metrics, run)
         if not (waiting := _filled(waiting, trials, known, at_a_time, wanted)):
             break
         part = work(*known.plan(checked, wanted))

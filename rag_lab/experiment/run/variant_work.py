@@ -117,31 +117,18 @@ class VariantProgress:
 
 @dataclass
 class VariantWork:
-    """A pipeline at work. Call `run`, `score` and `save` in this order; what is saved is what ran.
-
-    Args:
-        pipeline: what is asked.
-        questions: ids asked.
-        answered: ids for which answers are generated.
-        metrics: names of metrics, or metrics of one's own.
-        judge: the chat model that judges, or None.
-        judge_language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
-        metric_embedding: the model that metrics embed with; the same for all variants of an experiment.
-        repeats: how often each question is asked.
-        out: folder that receives the results; None keeps them in memory.
-        progress: what shows how far it is; a bar for each stage, or a line in `out` for the sweep, where None.
-    """
+    """A pipeline at work. Call `run`, `score` and `save` in this order; what is saved is what ran."""
 
     pipeline: Pipeline
     questions: tuple[str, ...]
     answered: tuple[str, ...]
     metrics: tuple[AnyMetric, ...]
     judge: str | None = None
-    judge_language: str = ""
-    metric_embedding: str = ""
+    judge_language: str = ""  # of the examples in the judge's prompts; RAGAs' own, English, where empty
+    metric_embedding: str = ""  # the same for all variants of an experiment
     repeats: int = 1
-    out: Path | None = None
-    progress: VariantProgress | None = None
+    out: Path | None = None  # the folder that receives the results; None keeps them in memory
+    progress: VariantProgress | None = None  # a bar for each stage, or a line in `out` for the sweep, where None
     traces: list[Trace] = field(default_factory=list, init=False)
     scores: list[Score] = field(default_factory=list, init=False)
     problems: tuple[Problem, ...] = field(default=(), init=False)

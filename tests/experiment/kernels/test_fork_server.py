@@ -21,7 +21,7 @@ from other_user import as_nobody, needs_root
 from real_jobs import notebook_job, process_fields, wait_for, wait_for_end
 
 from rag_lab.experiment.executors import local
-from rag_lab.experiment.executors.local import execute, preload, prepared
+from rag_lab.experiment.executors.local import execute, prepared
 from rag_lab.experiment.kernels.forked_process import ForkServer, ForkServerGone
 
 pytestmark = [
@@ -88,8 +88,8 @@ def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
         "import sys, json; from rag_lab.statistics.bootstrap import _kept\n"
         "open(OUT, 'w').write(json.dumps(['tabnanny' in sys.modules, _kept.cache_info().currsize > 0]))"
     )
-    with prepared():
-        preload(["tabnanny", "no_such_module"], 7)
+    with prepared() as starter:
+        starter.preload(["tabnanny", "no_such_module"], 7)
         assert [done.reason for done in execute([notebook_job(tmp_path, "one", told)], cwd=tmp_path)] == [""]
     assert json.loads((tmp_path / "one.json").read_text()) == [True, True]
 

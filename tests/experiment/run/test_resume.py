@@ -7,7 +7,7 @@ from small_plans import install_doubles, run_jobs_here, write_plan
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.run import resume
-from rag_lab.experiment.run.resume import resumed
+from rag_lab.experiment.run.resume import whole
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan
 from rag_lab.records import Question, Score, Trace
@@ -108,10 +108,10 @@ def run(tmp_path):
 
 
 def test_what_is_whole_and_the_same_is_kept(run):
-    state = resumed(run, "a", "same")
+    state = whole(run, "a", "same")
     assert (state.status, state.resumed, state.seconds) == ("ok", True, 3.0)
     assert set(state.record) == {"config_identity"}
-    assert resumed(run, "a", "another") is None
+    assert whole(run, "a", "another") is None
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_what_is_whole_and_the_same_is_kept(run):
 @pytest.mark.parametrize("part", [0, 0.5])
 def test_what_was_cut_in_a_crash_runs_again_and_is_said(run, caplog, name, part):
     path = run.variant_dir("a") / name
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * part)])
-    assert resumed(run, "a", "same") is None
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * part)])
+    assert whole(run, "a", "same") is None
     (said,) = caplog.messages
     assert said.startswith(f"Variant a runs again: {path} is damaged (")
 
@@ -130,5 +130,5 @@ def test_what_was_cut_in_a_crash_runs_again_and_is_said(run, caplog, name, part)
 def test_a_variant_with_a_trace_missing_runs_again(run, caplog):
     path = run.variant_dir("a") / "traces.jsonl"
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
-    assert resumed(run, "a", "same") is None
+    assert whole(run, "a", "same") is None
     assert "it holds 1 traces where 2 are planned" in caplog.text

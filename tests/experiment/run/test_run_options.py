@@ -21,21 +21,20 @@ from rag_lab.runs.run_folder import RECORD_FILE
     st.integers(1, 100), st.integers(1, 64), st.floats(0, 1e6) | st.none(), st.floats(1, 1e5) | st.none(), st.booleans()
 )
 def test_at_least_one_runs_and_never_more_than_there_are_or_memory_holds(n_variants, cores, free, peak_mb, waits):
-    jobs = decide(n_variants, cores, free, peak_mb, waits=waits).jobs
+    jobs, _ = decide(n_variants, cores, free, peak_mb, waits=waits)
     assert 1 <= jobs <= min(n_variants, 4 * cores)
     assert jobs == 1 or free is None or jobs * (peak_mb or GUESSED_MB) <= free
     assert waits or jobs <= cores
 
 
 def test_it_says_why():
-    found = decide(8, 2, 16 * 1024.0, 2 * 1024.0, waits=False)
-    assert (found.jobs, found.why) == (
+    assert decide(8, 2, 16 * 1024.0, 2 * 1024.0, waits=False) == (
         2, "2 variants side by side: 2 cores; 16.0 GB of memory free at 2.0 GB each.",
     )  # fmt: skip
-    assert decide(8, 2, None, None, waits=True).why == (
+    assert decide(8, 2, None, None, waits=True)[1] == (
         "8 variants side by side: 2 cores, 4 variants each as they wait for servers."
     )
-    assert decide(8, 8, 5 * 1024.0, 2 * 1024.0, waits=False).jobs == 2
+    assert decide(8, 8, 5 * 1024.0, 2 * 1024.0, waits=False)[0] == 2
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "257", "many", "1.5", "", 0])
