@@ -31,6 +31,7 @@ _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _CUSTOM = re.compile(rf"(?:langchain:)?{_DOTTED}:{_DOTTED}")
 _CHECKS = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False)
 _OTHER_FORMS = ("identity", "split_text", "lazy_load", "invoke")  # of a whole stage or splitter, and of LangChain's
+_all_installed = cache(entry_points)  # reads a file of every package, which takes long: once for all kinds
 _SHAPE = """
     from dataclasses import dataclass
     from typing import ClassVar
@@ -164,11 +165,6 @@ def installed(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
     for entry in _all_installed().select(group=group):
         found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
-
-
-@cache
-def _all_installed() -> Any:
-    return entry_points()  # reads a file of every package, which takes long, so it is done once for all kinds
 
 
 def package(entry: EntryPoint) -> str:

@@ -61,7 +61,7 @@ def evaluate(
     scores, scored = Scores(), TracesScored(traces)
     n_scores = len(metrics) * len(traces)
     bar = tqdm(total=n_scores, desc="scoring", unit="score", disable=not progress)
-    with store.held_open() if store else nullcontext(), bar:
+    with store.opened() if store else nullcontext(), bar:
         for metric in metrics:
             payer = booked(judge, parse_name(metric).name) if judge is not None else None
             built = build_metric(metric, replace(tools, judge=payer))

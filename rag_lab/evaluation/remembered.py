@@ -48,24 +48,6 @@ def trace_bytes(trace: Trace) -> bytes:
     return _TRACE.dump_json(trace, exclude=_AS_RUN)
 
 
-def score_whole(metric: Metric, scored: TracesScored, memory: Memory) -> list[Score]:
-    """Return one score for each trace, in order, as remembered, or computed and remembered.
-
-    Where one failed, none is remembered: what made it fail may be mended.
-    """
-    key = digest({"metric": dict(metric.identity()), "traces": scored.digest})
-    if (known := memory.recall([key]).get(key)) and (scores := _decoded(known, metric, scored.traces)):
-        set_attributes(rag_lab__remembered=len(scores))
-        return scores
-    set_attributes(rag_lab__remembered=0)
-    scores = metric.score(scored.traces)
-    if not any(score.status == "failed" for score in scores):
-        text = json.dumps([[each.value, each.status, each.reason] for each in scores], ensure_ascii=False)
-        if _decoded(text, metric, scored.traces) == scores:
-            memory.store(metric.name, {key: text})
-    return scores
-
-
 def _decoded(text: str, metric: Metric, traces: Sequence[Trace]) -> list[Score]:
     rows = json.loads(text)
     return [
@@ -82,14 +64,24 @@ def score_metric(metric: Metric, scored: TracesScored, memory: Memory | None, ad
     if isinstance(metric, CostlyMetric):
         if memory is not None:
             return score_costly(metric, scored.traces, memory, advance)
-        scores: list[Score] = []
+        scores = list[Score]()
         for some in batches(scored.traces, metric.batch_size):
             scores += metric.score(some)
             advance(len(some))
         return scores
-    if memory is not None and getattr(metric, "is_traced", False):
-        return score_whole(metric, scored, memory)
-    return metric.score(scored.traces)
+    if memory is None or not getattr(metric, "is_traced", False):
+        return metric.score(scored.traces)
+    key = digest({"metric": dict(metric.identity()), "traces": scored.digest})
+    if (known := memory.recall([key]).get(key)) and (scores := _decoded(known, metric, scored.traces)):
+        set_attributes(rag_lab__remembered=len(scores))
+        return scores
+    set_attributes(rag_lab__remembered=0)
+    scores = metric.score(scored.traces)
+    if not any(score.status == "failed" for score in scores):  # what made one fail may be mended
+        text = json.dumps([[each.value, each.status, each.reason] for each in scores], ensure_ascii=False)
+        if _decoded(text, metric, scored.traces) == scores:
+            memory.store(metric.name, {key: text})
+    return scores
 
 
 def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, advance: Advance) -> list[Score]:

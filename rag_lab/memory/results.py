@@ -58,7 +58,7 @@ class Memory:
         """Return the values of those of `keys` that are known; one that was damaged on disk no longer is."""
         if not is_there(self.path):
             return {}
-        with self._opened() as database:
+        with self.opened() as database:
             found = tables.recall(database, "remembered", list(keys))
         return {key: value.decode() for key, value in found.items()}
 
@@ -67,7 +67,7 @@ class Memory:
 
         Secrets that this process knows are hidden in them.
         """
-        with self._opened() as database, database:
+        with self.opened() as database, database:
             clean = zip(values, hide_known_jsons(values.values()), strict=True)
             made = origin(database)
             rows = [(key, room, value, checksum(key, value.encode()), *made) for key, value in clean]
@@ -77,7 +77,7 @@ class Memory:
     def claim(self, keys: Sequence[str], limit: int) -> list[str]:
         """Claim up to `limit` of `keys` that nobody has stored or is computing; return those now this process's own."""
         me = Process.this()
-        with self._opened() as database, database:
+        with self.opened() as database, database:
             database.lock()
             now_s = database.now()
             mine = list(islice(_free(database, keys, me, now_s), limit))
@@ -91,7 +91,7 @@ class Memory:
 
         def renew() -> None:
             while not ended.wait(_RENEW_S):
-                with suppress(RagLabError), self._opened() as database, database:
+                with suppress(RagLabError), self.opened() as database, database:
                     database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (database.now(), *Process.this()))  # noqa: S608 - a constant
 
         Thread(target=renew, daemon=True).start()
@@ -103,28 +103,23 @@ class Memory:
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims without storing a value."""
-        with self._opened() as database, database:
+        with self.opened() as database, database:
             _give_up(database, keys)
 
     def holders(self, keys: Iterable[str]) -> list[Process]:
         """Return those who have claims on any of `keys`."""
-        with self._opened() as database:
+        with self.opened() as database:
             return list(dict.fromkeys(process for process, _ in _owners(database, list(keys)).values()))
-
-    @contextmanager
-    def held_open(self) -> Iterator[None]:
-        """Hold a connection in this block, or each call in it writes the whole log back when it closes the last one."""
-        with self._opened():
-            yield
 
     def counts(self) -> dict[str, int]:
         """Return how many results each room has."""
         if not is_there(self.path):
             return {}
-        with self._opened() as database:
+        with self.opened() as database:
             return dict(database.execute("SELECT room, count(*) FROM remembered GROUP BY room ORDER BY room"))
 
-    def _opened(self) -> AbstractContextManager[Database]:
+    def opened(self) -> AbstractContextManager[Database]:
+        """Hold a connection in a block; without one each call writes the whole log back when it closes the last."""
         return opened_store(self.path, RESULTS)
 
 

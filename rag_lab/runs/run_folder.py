@@ -9,7 +9,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import lru_cache, partial
@@ -177,21 +177,20 @@ class RunFolder:
 
         None where the variant did not record it.
         """
-        read = TypeAdapter(dict[str, list[int]]).validate_python
-        return self.recorded(variant_id, "not_indexed", read, "what it says is not indexed names no evidence")
+        damage = "what it says is not indexed names no evidence"
+        return self.recorded(variant_id, "not_indexed", dict[str, list[int]], damage)
 
     def truncation(self, variant_id: str) -> TruncationRecord | None:
         """Return what a variant recorded; None where no search asked an embedding model, or its window is not known."""
-        read = TypeAdapter(TruncationRecord).validate_python
-        return self.recorded(variant_id, "unread", read, "what it says was not read names no chunks")
+        return self.recorded(variant_id, "unread", TruncationRecord, "what it says was not read names no chunks")
 
-    def recorded(self, variant_id: str, key: str, read: Callable[[Any], Recorded], damage: str) -> Recorded | None:
-        """Return what a variant's record says under `key`, as `read` makes it; None where it recorded nothing of it."""
+    def recorded(self, variant_id: str, key: str, kind: type[Recorded], damage: str) -> Recorded | None:
+        """Return what a variant's record says under `key`; None where it recorded nothing of it."""
         path = self.variant_dir(variant_id) / RECORD_FILE
         found = read_json(path).get(key) if path.is_file() else None
         try:
-            return None if found is None else read(found)
-        except (AttributeError, KeyError, TypeError, ValueError):
+            return None if found is None else TypeAdapter(kind).validate_python(found)
+        except ValidationError:
             raise DamagedFile(path, damage) from None
 
     def scored(self) -> list[str]:

@@ -34,8 +34,14 @@ from rag_lab.testing.contracts.stage import (
     UnderstandingContract,
 )
 from rag_lab.testing.doubles import HashEmbedder, OverlapScorer, ScriptedChat
-from rag_lab.testing.loopback_ollama import ollama_server
-from rag_lab.testing.loopback_servers import ModelServer, Scripted, gemini_server, openai_server, rerank_server
+from rag_lab.testing.loopback_servers import (
+    ModelServer,
+    Scripted,
+    gemini_server,
+    ollama_server,
+    openai_server,
+    rerank_server,
+)
 from rag_lab.testing.sample_traces import sample_chat, sample_index, sample_question, sample_trace
 
 __all__ = [

@@ -1,14 +1,15 @@
-"""Servers on loopback that speak the protocols of Gemini, OpenAI and rerankers, with scripted replies and failures.
+"""Servers on loopback that speak the protocols of Gemini, OpenAI, Ollama and rerankers, with scripted replies.
 
 with openai_server([Scripted(status=429, headers={"Retry-After": "0"}), "Paris."]) as server:
     model = chat_model(f"openai:tiny?base_url={server.url}")
 """
 
+import hashlib
 import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,6 +19,8 @@ from rag_lab.testing.doubles import HashEmbedder, OverlapScorer
 
 Json = dict[str, Any]
 _LEAST_READ = 7  # tokens of a prompt
+_OLLAMA_WINDOW = 4096  # where a request asks for none
+_OLLAMA_DETAILS = {"family": "tiny", "format": "gguf", "parameter_size": "1.2M", "quantization_level": "Q4_K_M"}
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,12 @@ class ModelServer:
     headers: list[dict[str, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, path: str, headers: dict[str, str], body: Json) -> Scripted:
-        """Record a request and return what the script says to it."""
+    def answer(self, path: str, headers: dict[str, str], body: Json | None) -> Scripted:
+        """Record a request, without a body where it is a GET, and return what is answered to it."""
         with self._lock:
+            if body is None or path in self.descriptions:
+                self.looks.append(path)
+                return self.seen
             position = len(self.bodies)
             self.bodies.append(body)
             self.paths.append(path)
@@ -72,25 +78,15 @@ class ModelServer:
             found = self.script[position] if position < len(self.script) else "ok"
         return Scripted(found) if isinstance(found, str) else found
 
-    def look(self, path: str, headers: dict[str, str], body: Json | None = None) -> Scripted:
-        """Record who looks at the server and return `seen`."""
-        with self._lock:
-            self.looks.append(path)
-        return self.seen
 
-
-@contextmanager
-def openai_server(script: Script = ()) -> Iterator[ModelServer]:
+def openai_server(script: Script = ()) -> AbstractContextManager[ModelServer]:
     """Serve `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`; `url` is what `base_url` takes."""
-    with running_server(script, _openai_body, "/v1") as server:
-        yield server
+    return running_server(script, _openai_body, "/v1")
 
 
-@contextmanager
-def gemini_server(script: Script = ()) -> Iterator[ModelServer]:
+def gemini_server(script: Script = ()) -> AbstractContextManager[ModelServer]:
     """Serve `generateContent`, `embedContent` and `batchEmbedContents` (vectors of `HashEmbedder`)."""
-    with running_server(script, _gemini_body, "") as server:
-        yield server
+    return running_server(script, _gemini_body)
 
 
 @contextmanager
@@ -105,12 +101,11 @@ def running_server(
         disable_nagle_algorithm = True  # or a body waits 40 ms for the client to acknowledge its headers
 
         def do_GET(self) -> None:
-            self._answer({}, state.look(self.path, dict(self.headers.items())))
+            self._answer({}, state.answer(self.path, dict(self.headers.items()), None))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked = state.look if self.path in state.descriptions else state.answer
-            self._answer(body, asked(self.path, dict(self.headers.items()), body))
+            self._answer(body, state.answer(self.path, dict(self.headers.items()), body))
 
         def _answer(self, body: Json, reply: Scripted) -> None:
             time.sleep(reply.delay_s)
@@ -204,8 +199,9 @@ def hashed_rows(texts: Sequence[str], dim: int = 16) -> list[list[float]]:
     return [[3 * float(value) for value in row] for row in HashEmbedder(dim).embed_documents(texts)]
 
 
-@contextmanager
-def rerank_server(model: str = "tiny", script: Script = (), *, most_tokens: int = 512) -> Iterator[ModelServer]:
+def rerank_server(
+    model: str = "tiny", script: Script = (), *, most_tokens: int = 512
+) -> AbstractContextManager[ModelServer]:
     """Serve `/rerank` (also below `/v1` and `/v2`), `/tokenize`, `/info` and `/v1/models`."""
 
     def render(path: str, body: Json, reply: Scripted) -> Json | list[Json] | str:
@@ -226,8 +222,7 @@ def rerank_server(model: str = "tiny", script: Script = (), *, most_tokens: int 
         found = _ranked(body, body["documents"], most_tokens)
         return {"id": "1", "results": [{"index": place, "relevance_score": score} for place, score in found]}
 
-    with running_server(script, render, descriptions=("/tokenize",)) as server:
-        yield server
+    return running_server(script, render, descriptions=("/tokenize",))
 
 
 def _ranked(body: Json, passages: list[str], most_tokens: int) -> list[tuple[int, float]]:
@@ -238,3 +233,73 @@ def _ranked(body: Json, passages: list[str], most_tokens: int) -> list[tuple[int
     read = [" ".join(passage.split()[:most]) for passage in passages]
     scores = OverlapScorer().score([(body["query"], passage) for passage in read])
     return sorted(enumerate(scores), key=lambda found: -found[1])[: body.get("top_n") or None]
+
+
+def ollama_server(
+    script: Script = (),
+    *,
+    models: Sequence[str] = ("tiny:latest",),
+    capabilities: Sequence[str] = ("completion", "thinking", "vision", "embedding"),
+    context_tokens: int = 32_768,
+) -> AbstractContextManager[ModelServer]:
+    """Serve `/api/chat`, `/api/embed`, `/api/tags`, `/api/show` and `/api/pull`, which adds to the models.
+
+    A token is a word. As Ollama does, it reads half a window (`num_ctx`) of a prompt that is longer than that, without
+    a word, writes at most `num_predict` of thought and reply together, and goes on behind the thought of an assistant's
+    turn that stands last.
+    """
+    pulled = list(models)
+
+    def render(path: str, body: Json, reply: Scripted) -> Json | str:
+        if reply.status >= 400:
+            return {"error": reply.text or "scripted failure"}
+        if path == "/api/tags":
+            return {"models": [_listed(name) for name in pulled]}
+        if path == "/api/pull":
+            pulled.append(body["model"])
+            digest = _listed(body["model"])["digest"]
+            step = {"status": f"pulling {digest[:12]}", "digest": f"sha256:{digest}", "total": 1_234_567}
+            steps = [{"status": "pulling manifest"}, *(step | {"completed": n} for n in (600_000, 1_234_567))]
+            return "\n".join(map(json.dumps, [*steps, {"status": "success"}])) + "\n"
+        if path == "/api/show":
+            info = {"general.architecture": "tiny", "tiny.context_length": context_tokens}
+            return {"model_info": info, "capabilities": list(capabilities), "details": _OLLAMA_DETAILS}
+        if path != "/api/embed":
+            return _chat(body, reply)
+        window = (body.get("options") or {}).get("num_ctx", _OLLAMA_WINDOW)
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        read = [" ".join(text.split()[:window]) for text in texts]
+        rows, n_read = hashed_rows(read, body.get("dimensions", 16)), sum(len(text.split()) for text in read)
+        return {"model": body["model"], "embeddings": rows, "prompt_eval_count": n_read}
+
+    return running_server(script, render, descriptions=("/api/show", "/api/pull"))
+
+
+def _listed(name: str) -> Json:
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return {"name": name, "model": name, "digest": digest, "size": 1_234_567, "details": _OLLAMA_DETAILS}
+
+
+def _chat(body: Json, reply: Scripted) -> Json:
+    options, last = body.get("options") or {}, body["messages"][-1]
+    sent = sum(len(f"{each.get('content', '')} {each.get('thinking', '')}".split()) for each in body["messages"])
+    left, window = options.get("num_predict", 128), options.get("num_ctx", _OLLAMA_WINDOW)
+    thinks = bool(body.get("think")) and last["role"] != "assistant"
+    thinking, left = _first(reply.thinking if thinks else "", left)
+    text, after = _first(reply.text, left)
+    is_cut = after == 0 and (thinking, text) != (reply.thinking if thinks else "", reply.text)
+    message = {"role": "assistant", "content": text, **({"thinking": thinking} if thinking else {})}
+    return {
+        "model": body["model"],
+        "message": message,
+        "done": True,
+        "done_reason": "length" if is_cut else reply.finish,
+        "prompt_eval_count": sent if sent <= window else window // 2 + 2,
+        "eval_count": len(f"{thinking} {text}".split()),
+    }
+
+
+def _first(text: str, n: int) -> tuple[str, int]:
+    """Return the first `n` words of a text, and how many may follow."""
+    words = text.split()
+    return (text, n - len(words)) if len(words) <= n else (" ".join(words[:n]), 0)

@@ -30,7 +30,7 @@ def one(metric, trace):
 class TestMetrics(MetricContract):
     @pytest.fixture(autouse=True, params=MODEL_FREE)
     def _each(self, request):
-        self.make = self.metric = lambda: build_metric(request.param, Tools())
+        self.make = self.built = lambda: build_metric(request.param, Tools())
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_files_have_nothing_in_common(folder):
 def test_a_value_that_was_damaged_is_dropped_and_can_be_claimed_again(folder):
     memory = Memory(folder / "m.sqlite")
     memory.store("room", {"a": '"right"', "b": '"kept"'})
-    with memory._opened() as database, database:
+    with memory.opened() as database, database:
         database.execute("UPDATE remembered SET value = ? WHERE key = ?", ('"wrong"', "a"))
     assert memory.recall(["a", "b"]) == {"b": '"kept"'}
     assert memory.claim(["a", "b"], 2) == ["a"]
@@ -96,7 +96,7 @@ def test_a_claim_from_elsewhere_holds_as_long_as_it_is_renewed(folder):
     elsewhere = Process.this()._replace(host="another", pid=57)
     memory.claim(["a"], 1)
     for age_s, mine in ((50, []), (70, ["a"])):
-        with memory._opened() as database, database:
+        with memory.opened() as database, database:
             row = (*elsewhere, database.now() - age_s)
             database.execute("UPDATE held SET host = ?, system = ?, pid = ?, began = ?, seen = ?", row)
         assert memory.claim(["a"], 1) == mine
@@ -187,7 +187,7 @@ def test_a_server_that_is_gone_for_a_moment_is_waited_for_and_one_that_stays_awa
 def test_a_clock_that_is_wrong_by_an_hour_changes_no_claim(folder, monkeypatch):
     memory = Memory(folder / "m.sqlite")
     memory.claim(["a"], 1)
-    with memory._opened() as database, database:
+    with memory.opened() as database, database:
         database.execute("UPDATE held SET host = 'another'")
     monkeypatch.setattr(time, "time", lambda: 3_600.0)
     assert memory.claim(["a"], 1) == []
@@ -202,7 +202,7 @@ def test_a_server_whose_disk_is_full_is_a_sentence_and_not_waited_for(server, tm
     full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
     with (
         pytest.raises(RagLabError, match="has no room: could not extend file.*it goes on"),
-        memory._opened() as database,
+        memory.opened() as database,
     ):
         database.execute(full)
     assert memory.recall(["a"]) == {"a": "1"}

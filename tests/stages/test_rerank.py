@@ -130,7 +130,7 @@ BUILT_IN = {
 class TestRerankers(RerankerContract):
     @pytest.fixture(autouse=True, params=BUILT_IN.values(), ids=BUILT_IN)
     def _each(self, request):
-        self.make = self.stage = request.param
+        self.make = self.built = request.param
 
 
 class TestAFunction(RerankerContract):
@@ -149,7 +149,7 @@ def broken(make, stage=None):
     contract = RerankerContract()
     contract.make = make
     if stage:
-        contract.stage = stage
+        contract.built = stage
     return contract
 
 

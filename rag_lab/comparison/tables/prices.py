@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass
 
-from pydantic import TypeAdapter
-
 from rag_lab._kit.wording import DASH, MINUS, number, seconds
 from rag_lab.comparison.tables.run_tables import RunTables
 
@@ -166,7 +164,7 @@ class IndexPrice:
 
 def _index_price(tables: RunTables, variant: str) -> IndexPrice | None:
     """Return what the index of a variant takes, where that was recorded."""
-    return tables.run.recorded(variant, "index", TypeAdapter(IndexPrice).validate_python, "its index")
+    return tables.run.recorded(variant, "index", IndexPrice, "its index")
 
 
 def index_cells(tables: RunTables) -> dict[str, tuple[str, str, str]]:

@@ -1,7 +1,8 @@
 """What an asker was shown and may not see: whose the files are is read anew, by nobody whom the searches rely on."""
 
-from collections.abc import Iterator
 from functools import partial
+from itertools import chain
+from typing import Any
 
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, TraceMetric, Visible
 from rag_lab.records import Trace
@@ -24,17 +25,11 @@ def _share_closed(trace: Trace, visible: Visible | None) -> float | Gap:
     """Return the share of the files on a trace that `visible` closes to its asker; 0 where nothing was shown."""
     if visible is None:
         return _NO_RULES
-    shown = set(_sources(trace))
-    return sum(not visible(trace.question, source) for source in shown) / len(shown) if shown else 0.0
-
-
-def _sources(trace: Trace) -> Iterator[str]:
-    """Yield the file of everything that the trace shows."""
     lists = (*trace.hits.values(), trace.base_hits, trace.candidates, trace.reranked, trace.ranked)
-    yield from (hit.source for hits in lists for hit in hits)
-    yield from (passage.source for passage in trace.passages)
-    yield from (citation.source for citation in (trace.answer.citations if trace.answer else ()))
-    yield from (source for item in trace.question.evidence for source in (item.source, *item.copies))
+    items: tuple[Any, ...] = (*chain(*lists), *trace.passages, *(trace.answer.citations if trace.answer else ()))
+    evidence = trace.question.evidence
+    shown = {one.source for one in (*items, *evidence)} | {copy for item in evidence for copy in item.copies}
+    return sum(not visible(trace.question, source) for source in shown) / len(shown) if shown else 0.0
 
 
 def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:

@@ -152,7 +152,7 @@ def announce_and_collect(
     queue, open_jobs = JobQueue.of(run), {job.name: job for job in jobs}
     keys = queue.announce([*tasks.values()])
     watch = _Watch(queue)
-    with launch(run, jobs, n_jobs) as look, queue.memory.held_open():
+    with launch(run, jobs, n_jobs) as look, queue.memory.opened():
         while open_jobs:
             if (found := queue.collect({name: keys[name] for name in open_jobs})) is not None:
                 name, results = found

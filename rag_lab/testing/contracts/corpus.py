@@ -66,15 +66,12 @@ class FileReaderContract(ModuleContract):
 class SplitterContract(ModuleContract):
     """A splitter: `(text) -> pieces or spans`, a splitter of LangChain's, or a whole `Splitter`."""
 
-    def splitter(self) -> Splitter:
+    def built(self) -> Splitter:
         """Return it as a corpus is cut by it."""
         return splitter_of(CorpusConfig(), None, self.make())
 
-    def identity(self) -> Mapping[str, Any]:
-        return self.splitter().identity()
-
     def _spans(self, texts: Sequence[str]) -> list[list[Span]]:
-        found = self.splitter().split(texts)
+        found = self.built().split(texts)
         assert not (refused := [item.reason for item in found if isinstance(item, Unsplit)]), refused
         return [item for item in found if not isinstance(item, Unsplit)]
 

@@ -35,25 +35,22 @@ def _traces() -> list[Trace]:
 class MetricContract(ModuleContract):
     """A metric: `(trace) -> float` or `(float, reason)`, or a whole `Metric`."""
 
-    def metric(self) -> Metric:
+    def built(self) -> Metric:
         """Return it as `evaluate` asks it, with a judge and an embedder where it wants them."""
         return build_metric(self.make(), Tools(sample_chat(), HashEmbedder()))
 
-    def identity(self) -> Mapping[str, Any]:
-        return self.metric().identity()
-
     def test_one_score_a_trace_in_order_and_the_same_again(self) -> None:
-        metric, traces = self.metric(), _traces()
+        metric, traces = self.built(), _traces()
         scores = metric.score(traces)
         assert [(s.question_id, s.repeat) for s in scores] == [(t.question.question_id, t.repeat) for t in traces]
         assert {score.metric for score in scores} == {metric.name}
         assert scores[0].status != "failed", scores[0].reason
-        alone = [self.metric().score([trace])[0] for trace in _traces()]
+        alone = [self.built().score([trace])[0] for trace in _traces()]
         assert [(s.value, s.status) for s in scores] == [(s.value, s.status) for s in alone]
 
     def test_a_score_has_a_number_exactly_where_it_is_scored_and_a_reason_where_it_is_not(self) -> None:
-        scores = self.metric().score(_traces())
-        assert not self.metric().needs & {"evidence", "reference"} or scores[2].status == "not_applicable"
+        scores = self.built().score(_traces())
+        assert not self.built().needs & {"evidence", "reference"} or scores[2].status == "not_applicable"
         for score in scores:
             assert (score.value is not None) == (score.status == "scored")
             assert score.value is None or math.isfinite(score.value)
@@ -61,7 +58,7 @@ class MetricContract(ModuleContract):
 
     def test_it_does_not_change_the_traces(self) -> None:
         traces = _traces()
-        self.metric().score(traces)
+        self.built().score(traces)
         assert traces == _traces()
 
 

@@ -1,7 +1,6 @@
 """The contracts of models: see `rag_lab.models.protocols`."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,12 +35,9 @@ class ModelContract(ModuleContract):
 
     kind: ClassVar[Kind]
 
-    def model(self) -> Any:
+    def built(self) -> Any:
         """Return it as the pipeline asks it."""
         return object_model(self.kind, self.make())
-
-    def identity(self) -> Mapping[str, Any]:
-        return dict(self.model().identity())
 
 
 class ChatModelContract(ModelContract):
@@ -52,14 +48,14 @@ class ChatModelContract(ModelContract):
     kind = CHAT_MODELS
 
     def test_one_reply_a_request_in_order(self) -> None:
-        together = [reply.text for reply in self.model().generate(REQUESTS)]
-        assert together == [self.model().generate([request])[0].text for request in REQUESTS]
-        assert [reply.text for reply in self.model().generate(REQUESTS[::-1])][::-1] == together
+        together = [reply.text for reply in self.built().generate(REQUESTS)]
+        assert together == [self.built().generate([request])[0].text for request in REQUESTS]
+        assert [reply.text for reply in self.built().generate(REQUESTS[::-1])][::-1] == together
         assert len(set(together)) > 1
-        assert list(self.model().generate([])) == []
+        assert list(self.built().generate([])) == []
 
     def test_a_reply_counts_tokens_and_seconds(self) -> None:
-        for reply in self.model().generate(REQUESTS[:2]):
+        for reply in self.built().generate(REQUESTS[:2]):
             assert reply.error == ""
             assert reply.tokens_in > 0
             assert reply.tokens_out > 0
@@ -68,13 +64,13 @@ class ChatModelContract(ModelContract):
     def test_a_request_that_cannot_be_answered_fails_alone(self) -> None:
         if not self.too_long:
             return
-        replies = self.model().generate([REQUESTS[0], ask(self.too_long), REQUESTS[1]])
+        replies = self.built().generate([REQUESTS[0], ask(self.too_long), REQUESTS[1]])
         assert [bool(reply.error) for reply in replies] == [False, True, False]
         assert replies[1].text == ""
         assert "\n" not in replies[1].error
 
     def test_tokens_are_counted_and_more_text_has_no_fewer(self) -> None:
-        model = self.model()
+        model = self.built()
         assert 0 < model.count_tokens("the press") <= model.count_tokens("the press runs at 140 bar")
         assert model.context_tokens > 0
         assert model.constrains_json in (True, False)
@@ -86,7 +82,7 @@ class EmbedderContract(ModelContract):
     kind = EMBEDDERS
 
     def test_rows_are_unit_vectors_in_order(self) -> None:
-        for embed in (self.model().embed_documents, self.model().embed_queries):
+        for embed in (self.built().embed_documents, self.built().embed_queries):
             rows = embed(TEXTS)
             assert rows.shape[0] == len(TEXTS)
             assert rows.dtype == np.float32
@@ -96,7 +92,7 @@ class EmbedderContract(ModelContract):
             assert rows[0] @ rows[1] < 0.99
 
     def test_nothing_to_embed_is_no_rows(self) -> None:
-        empty = self.model().embed_documents([])
+        empty = self.built().embed_documents([])
         assert (empty.ndim, empty.shape[0]) == (2, 0)
 
 
@@ -106,12 +102,12 @@ class PairScorerContract(ModelContract):
     kind = CROSS_ENCODERS
 
     def test_one_finite_score_a_pair_in_order_whatever_shares_the_batch(self) -> None:
-        together = self.model().score(PAIRS)
-        alone = [self.model().score([pair])[0] for pair in PAIRS]
+        together = self.built().score(PAIRS)
+        alone = [self.built().score([pair])[0] for pair in PAIRS]
         assert len(together) == len(PAIRS)
         assert all(type(score) is float and math.isfinite(score) for score in together)
-        for one, other, backwards in zip(together, alone, self.model().score(PAIRS[::-1])[::-1], strict=True):
+        for one, other, backwards in zip(together, alone, self.built().score(PAIRS[::-1])[::-1], strict=True):
             assert math.isclose(one, other, rel_tol=_SCORE_ROUNDING, abs_tol=_SCORE_ROUNDING)
             assert math.isclose(one, backwards, rel_tol=_SCORE_ROUNDING, abs_tol=_SCORE_ROUNDING)
         assert len(set(together[:3])) > 1
-        assert list(self.model().score([])) == []
+        assert list(self.built().score([])) == []

@@ -1,7 +1,7 @@
 """The contracts of stages: one for all, and one for each kind."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,16 +26,8 @@ _CONFIG = PipelineConfig().override({"query.hyde": "always", "models.generation"
 class StageContract(ModuleContract):
     """Whatever stands in a pipeline: `make` returns a stage."""
 
-    def stage(self) -> Stage:
-        """Return it as the pipeline runs it."""
-        stage: Stage = self.make()
-        return stage
-
-    def identity(self) -> Mapping[str, Any]:
-        return self.stage().identity()
-
     def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self) -> None:
-        stage = self.stage()
+        stage = self.built()
         known = {field.name for field in fields(Trace)} - {"stages", "question", "texts"}
         asked = {f"question.{field.name}" for field in fields(Question)} - {f"question.{name}" for name in _LABELS}
         assert {path if path in asked else path.partition(".")[0] for path in stage.reads} <= known | asked
@@ -43,37 +35,37 @@ class StageContract(ModuleContract):
         assert stage.batch_size >= 1
 
     def test_one_outcome_a_trace_in_order_and_the_same_again(self) -> None:
-        together = self.stage().run(list(map(sample_trace, QUESTIONS)))
-        alone = [self.stage().run([sample_trace(text)])[0] for text in reversed(QUESTIONS)]
+        together = self.built().run(list(map(sample_trace, QUESTIONS)))
+        alone = [self.built().run([sample_trace(text)])[0] for text in reversed(QUESTIONS)]
         assert len(together) == len(QUESTIONS)
         assert [outcome.status for outcome in together].count("failed") == 0, [each.reason for each in together]
         assert [outcome.updates for outcome in together] == [outcome.updates for outcome in alone[::-1]]
 
     def test_it_writes_what_it_declares_and_scores_are_numbers(self) -> None:
-        stage = self.stage()
+        stage = self.built()
         for outcome in stage.run([sample_trace(text) for text in QUESTIONS]):
             assert set(outcome.updates) <= set(stage.writes)
             assert all(math.isfinite(item.score) for item in _items(outcome) if isinstance(item, Hit))
 
     def test_what_it_writes_can_be_remembered(self, tmp_path: Path) -> None:
         traces, memory = [sample_trace(text) for text in QUESTIONS], Memory(tmp_path / "stages.sqlite")
-        first, again = (run_stage(self.stage(), traces, memory) for _ in range(2))
+        first, again = (run_stage(self.built(), traces, memory) for _ in range(2))
         assert [replace(trace, stages=()) for trace in first] == [replace(trace, stages=()) for trace in again]
 
     def test_what_it_does_not_read_does_not_matter(self) -> None:
         trace = sample_trace()
         asked = replace(trace.question, answers=("x",), evidence=(), query_class="creative", tags=("t",))
         other = replace(trace, question=asked, stages=(StageRecord("before"),))
-        assert stage_key(self.stage(), "i", trace) == stage_key(self.stage(), "i", other)
-        assert self.stage().run([trace])[0].updates == self.stage().run([other])[0].updates
+        assert stage_key(self.built(), "i", trace) == stage_key(self.built(), "i", other)
+        assert self.built().run([trace])[0].updates == self.built().run([other])[0].updates
 
     def test_nobody_is_shown_what_they_may_not_see(self) -> None:
-        (outcome,) = self.stage().run([sample_trace(QUESTIONS[0], may_see=())])
+        (outcome,) = self.built().run([sample_trace(QUESTIONS[0], may_see=())])
         shown = [item.source for item in _items(outcome) if isinstance(item, Hit | Passage)]
         assert WITHHELD not in shown
 
     def test_it_tells_what_it_would_ask_a_chat_model(self) -> None:
-        stage = self.stage()
+        stage = self.built()
         models = [model for model in getattr(stage, "__dict__", {}).values() if isinstance(model, ScriptedChat)]
         traces = [sample_trace(), sample_trace(QUESTIONS[1], hyde_route=None)]
         requests = getattr(stage, "requests", None)  # of a stage that asks a chat model, also of a custom one
@@ -84,13 +76,13 @@ class StageContract(ModuleContract):
 
     def test_it_does_not_change_its_trace(self) -> None:
         trace = sample_trace()
-        self.stage().run([trace])
+        self.built().run([trace])
         assert trace == sample_trace()
 
     def test_an_empty_trace_is_no_exception_and_no_traces_are_no_work(self) -> None:
-        (outcome,) = self.stage().run([Trace(Question("q", QUESTIONS[0]))])
+        (outcome,) = self.built().run([Trace(Question("q", QUESTIONS[0]))])
         assert outcome.status == "ok" or outcome.reason
-        assert run_stage(self.stage(), []) == []
+        assert run_stage(self.built(), []) == []
 
 
 def _items(outcome: Outcome) -> Iterator[Any]:
@@ -103,7 +95,7 @@ class PlacedContract(StageContract):
 
     slot: ClassVar[str]  # of `Pipeline.replace`
 
-    def stage(self) -> Stage:
+    def built(self) -> Stage:
         """Return the module as the pipeline runs it."""
         pipeline = Pipeline.on(sample_index(), HashEmbedder(), _CONFIG)
         pipeline.parts = replace(pipeline.parts, overrides={self.slot: self.make()})
@@ -111,7 +103,7 @@ class PlacedContract(StageContract):
 
     def test_what_it_writes_is_what_its_place_needs(self) -> None:
         """Of each sample trace what the first field that is written is set to."""
-        stage, traces = self.stage(), [sample_trace(text) for text in QUESTIONS]
+        stage, traces = self.built(), [sample_trace(text) for text in QUESTIONS]
         for trace, outcome in zip(traces, stage.run(traces), strict=True):
             self.check(trace, outcome.updates.get(stage.writes[0]))
 

@@ -40,12 +40,12 @@ class _LabelContract(StageContract):
 
     def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self):
         labels = {"question.text", "question.answers", "question.evidence", "question.may_see", "question.namespace"}
-        assert set(self.stage().reads) <= labels
+        assert set(self.built().reads) <= labels
 
     def test_what_it_does_not_read_does_not_matter(self):
         trace = sample_trace()
         other = replace(trace, question=replace(trace.question, tags=("t",), query_class="fuzzy"), ranked=())
-        assert stage_key(self.stage(), "i", trace) == stage_key(self.stage(), "i", other)
+        assert stage_key(self.built(), "i", trace) == stage_key(self.built(), "i", other)
 
 
 class TestGold(_LabelContract):
