@@ -53,4 +53,4 @@ if __name__ == "__main__":
         lines = (f'"{metric}": {json.dumps(rows)}' for metric, rows in scores_of(Path(sys.argv[1])).items())
         FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     else:
-        sys.exit("\n".join(differences(Path(sys.argv[1]))))
+        sys.exit("\n".join(differences(Path(sys.argv[1]))) or None)

@@ -51,9 +51,10 @@ def add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
 def minutes_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """Say how many minutes of calls were estimated and spent."""
     sums = total(rows)
-    both = (sums["minutes_estimated"], sums["minutes_spent"])
-    estimated, actual = ("?" if minutes is None else f"{minutes:,.1f}" for minutes in both)
-    return f"minutes of calls, one after the other: {estimated} estimated, {actual} spent"
+    estimated, actual = sums["minutes_estimated"], sums["minutes_spent"]
+    took = "an unknown time" if actual is None else f"{actual:,.1f} minutes"
+    expected = "no estimate was possible" if estimated is None else f"{estimated:,.1f} were estimated"
+    return f"model calls took {took}, side by side or not ({expected})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,7 +262,6 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
                 "what is spent leave that out."
             )
     unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
-    why = f"; the first sweep measures {unmeasured}" if unmeasured else ""
     on_top = "Loading, embedding, reranking and notebooks come on top."
     if machine := bill.machine:
         parts = {"embedding": machine.embedding, "notebooks": machine.notebooks}
@@ -274,8 +273,10 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
             f"On top, without jobs side by side, {total}: {named}{assumed}. Loading chat models and reranking are not "
             "counted."
         )
-    minutes = amount_text("minutes", bill.minutes)
-    notes.append(f"Minutes of calls, one after the other: {minutes}{why}. {on_top}")
+    if unmeasured:
+        notes.append(f"How long model calls take is not known; the first sweep measures {unmeasured}. {on_top}")
+    else:
+        notes.append(f"Model calls take {amount_text('minutes', bill.minutes)} minutes, one after the other. {on_top}")
     prices = {row.model: price_of(row.model) for row in bill.rows if row.unit in ("call", "score")}
     found = [f"{m} by {known.table} of {known.checked}" for m, known in prices.items() if known and known != "free"]
     if found:

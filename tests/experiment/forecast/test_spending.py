@@ -63,7 +63,7 @@ def test_spent_stands_beside_estimated(run):
     assert (total.calls_spent, total.minutes_spent) == (6, pytest.approx(0.2))
     missing = dict.fromkeys(COLUMNS, 0) | {"minutes_estimated": 2}  # the judge's, and so the total's
     assert table.isna().sum().to_dict() == missing
-    assert minutes_text(spending_rows(run)).endswith(": ? estimated, 0.2 spent")
+    assert minutes_text(spending_rows(run)).endswith("0.2 minutes, side by side or not (no estimate was possible)")
 
 
 def test_what_nobody_foresaw_is_told_all_the_same(run):
@@ -121,7 +121,7 @@ def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
     assert generate.split() == f"generate {CHAT} 2 ≤ 8 calls ≤ 4,000 ≤ 800 0.0032".split()
     for said in (
         "at most",
-        "Minutes of calls, one after the other: ?; the first sweep measures ragas.faithfulness.",
+        "How long model calls take is not known; the first sweep measures ragas.faithfulness.",
         f"{CHAT} by genai-prices",
         "limits.calls = 5 is less than the 10 calls",
     ):
@@ -130,7 +130,7 @@ def test_the_text_says_what_its_numbers_rest_on(monkeypatch):
     measured = Work("generate", CHAT, "call", 8, False, 0, 4000, 800, 0, True, 0.0032, 2.0)
     assert "≤" not in cost_table(bill(measured)).to_text()
     known = " ".join(cost_notes(bill(measured), Limits(minutes=1)))
-    assert "Minutes of calls, one after the other: 2.0. " in known
+    assert "Model calls take 2.0 minutes, one after the other. " in known
     assert "limits.minutes = 1 is less than the 2.0 minutes above" in known
 
 
@@ -140,5 +140,5 @@ def test_the_closing_lines_leave_out_what_took_nothing(run):
     book(run, 6)
     text = spent_text(run)
     assert "hyde" not in text
-    assert text.endswith("- minutes of calls, one after the other: 2.0 estimated, 0.2 spent")
+    assert text.endswith("- model calls took 0.2 minutes, side by side or not (2.0 were estimated)")
     assert next(row for row in text.splitlines() if row.startswith("generate")).split()[1:3] == ["8", "6"]

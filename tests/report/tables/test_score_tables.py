@@ -24,7 +24,7 @@ def test_spent_stands_beside_estimated_and_is_no_provenance(synthetic, tmp_path)
     assert (rows["total"]["calls spent"], rows["total"]["calls estimated"]) == ("3", "–")
     page = to_html(found)
     assert "Estimated and spent" in page
-    assert "minutes of calls, one after the other: ? estimated, 1.5 spent" in page
+    assert "model calls took 1.5 minutes, side by side or not (no estimate was possible)" in page
     assert "spent: purpose" not in page and "<dt>spent</dt>" not in page
 
 
