@@ -32,20 +32,10 @@ FILE_READERS = Kind(
 )
 
 BY_SUFFIX = {
-    ".txt": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".docx": "docx",
-    ".xlsx": "spreadsheet",
-    ".xlsm": "spreadsheet",
-    ".xls": "spreadsheet",
-    ".ods": "spreadsheet",
-    ".csv": "delimited",
-    ".tsv": "delimited",
-    ".html": "html",
-    ".htm": "html",
-}
-
+    ".txt": "text", ".md": "markdown", ".markdown": "markdown", ".docx": "docx", ".xlsx": "spreadsheet",
+    ".xlsm": "spreadsheet", ".xls": "spreadsheet", ".ods": "spreadsheet", ".csv": "delimited", ".tsv": "delimited",
+    ".html": "html", ".htm": "html",
+}  # fmt: skip
 
 SPLITTERS = Kind(
     "splitter",

@@ -16,16 +16,10 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
 _BLANK_LINES = re.compile("\n{3,}")
-_LIGATURES = {
-    "\ufb00": "ff",
-    "\ufb01": "fi",
-    "\ufb02": "fl",
-    "\ufb03": "ffi",
-    "\ufb04": "ffl",
-    "\ufb05": "st",
-    "\ufb06": "st",
-}
-_SPELT = str.maketrans({**_LIGATURES, "\u2010": "-", "\u2011": "-"})
+_SPELT = str.maketrans({
+    "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st",
+    "\u2010": "-", "\u2011": "-",
+})  # fmt: skip
 _LETTER = r"[^\W\d_]"
 _SOFT_BREAK = re.compile(rf"(?<={_LETTER})\u00ad(?=[ \t]*\n)")
 _BREAK = re.compile(rf"(?<={_LETTER})-\n[ \t]*(?={_LETTER})")

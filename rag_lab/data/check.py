@@ -286,9 +286,7 @@ def lengths_of(questions: Iterable[Question], documents: Iterable[Document]) -> 
 
 
 def _spread(values: Sequence[int], unit: str) -> Lengths:
-    if not values:
-        return Lengths(0, unit, 0, 0, 0, 0)
-    ranked = sorted(values)
+    ranked = sorted(values) or [0]
     # The smallest value that at least this share of the values do not exceed.
     median, most = (ranked[ceil(share * len(ranked)) - 1] for share in (0.5, 0.9))
-    return Lengths(len(ranked), unit, ranked[0], median, most, ranked[-1])
+    return Lengths(len(values), unit, ranked[0], median, most, ranked[-1])

@@ -85,49 +85,36 @@ def whole_files_sentences(questions: Collection[Question]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class GradeScale:
-    """How the judgements of one source become grades: times `factor`; what is left of a whole number is rounded up."""
+def grade_scale(scores: Iterable[float]) -> tuple[dict[float, int], str]:
+    """Return the grade of each of the judgements `scores`, and a sentence on what was done to them, "" for nothing.
 
-    factor: Fraction = Fraction(1)
-    is_exact: bool = True
-
-    def grade(self, score: float) -> int:
-        """Return a judgement as a grade; 0 for what is not relevant, as spam of -2."""
-        if score <= 0:
-            return 0
-        scaled = self.factor * (_fraction(score) if self.is_exact else Fraction(score))
-        return min(max(1, math.ceil(scaled)), MAX_GRADE)
-
-    @property
-    def note(self) -> str:
-        """What was done to the judgements, a sentence; "" where they are grades as they are."""
-        if self.factor == 1:
-            return ""
-        if self.is_exact:
-            return (
-                f"judgements were multiplied by {self.factor}, since grades are whole numbers up to {MAX_GRADE}; nDCG "
-                "stays as it was."
-            )
-        return (
-            f"judgements were scaled to grades of 1 to {MAX_GRADE} and rounded up, since no factor makes all of them "
-            "whole; nDCG changes a little, and what is above 0 stays relevant."
-        )
-
-
-def grade_scale(scores: Iterable[float]) -> GradeScale:
-    """Return the scale by which `scores` become grades without changing nDCG, or as little as whole numbers can."""
-    positive = sorted({score for score in scores if score > 0})
-    fractions = [_fraction(score) for score in positive]
-    if all(part.denominator == 1 and part <= MAX_GRADE for part in fractions):
-        return GradeScale()
-    if all(math.isclose(part, score, rel_tol=1e-9) for part, score in zip(fractions, positive, strict=True)):
-        whole = math.lcm(*(part.denominator for part in fractions))
+    They are multiplied by a factor that leaves nDCG as it was; where there is none, they are scaled and rounded up.
+    What is not relevant, as spam of -2, has the grade 0.
+    """
+    known = set(scores)
+    positive = sorted(score for score in known if score > 0)
+    fractions = [Fraction(score).limit_denominator(_MAX_DENOMINATOR) for score in positive]
+    factor, note = Fraction(1), ""
+    if any(part.denominator != 1 or part > MAX_GRADE for part in fractions):
+        is_near = all(math.isclose(part, score, rel_tol=1e-9) for part, score in zip(fractions, positive, strict=True))
+        whole = math.lcm(*(part.denominator for part in fractions)) if is_near else 1
         numerators = [int(part * whole) for part in fractions]
         shared = math.gcd(*numerators) if max(numerators) > MAX_GRADE else 1
-        if max(numerators) // shared <= MAX_GRADE:
-            return GradeScale(Fraction(whole, shared))
-    return GradeScale(MAX_GRADE / Fraction(positive[-1]), is_exact=False)
+        factor = Fraction(whole, shared)
+        if is_near and max(numerators) // shared <= MAX_GRADE:
+            note = (
+                f"judgements were multiplied by {factor}, since grades are whole numbers up to {MAX_GRADE}; nDCG stays "
+                "as it was."
+            )
+        else:
+            fractions = [Fraction(score) for score in positive]
+            factor = MAX_GRADE / fractions[-1]
+            note = (
+                f"judgements were scaled to grades of 1 to {MAX_GRADE} and rounded up, since no factor makes all of "
+                "them whole; nDCG changes a little, and what is above 0 stays relevant."
+            )
+    grades = {s: min(max(1, math.ceil(factor * part)), MAX_GRADE) for s, part in zip(positive, fractions, strict=True)}
+    return {**dict.fromkeys(known, 0), **grades}, note
 
 
 def grades_text(questions: Iterable[Question]) -> str:
@@ -139,10 +126,6 @@ def grades_text(questions: Iterable[Question]) -> str:
     return ", ".join(
         f"{names.get(grade, f'grade {grade}')}: {counts[grade]:,}" for grade in sorted(counts, reverse=True)
     )
-
-
-def _fraction(score: float) -> Fraction:
-    return Fraction(score).limit_denominator(_MAX_DENOMINATOR)
 
 
 def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question, Grades]], list[Problem]]:

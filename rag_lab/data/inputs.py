@@ -53,12 +53,24 @@ def _dataset(documents: Any, home: Path) -> Dataset:
     by_source: dict[str, list[Document]] = {}
     places: dict[tuple[str, int | None], int] = {}
     for n, item in enumerate(documents, start=1):
-        document = _document(item, n)
+        text, metadata = getattr(item, "page_content", None), getattr(item, "metadata", None)
+        if not isinstance(text, str) or not isinstance(metadata, Mapping):
+            raise DatasetError(f"Document {n} is {_shown(item)}; give {_WHAT}.")
+        source, page, title = (metadata.get(key) for key in ("source", "page", "title"))
+        if page is not None and (not isinstance(page, int) or isinstance(page, bool) or page < 0):
+            raise DatasetError(f"Document {n} has the page {page!r}; give a whole number, or leave it out.")
+        document = Document(str(source or f"document {n}"), page, text, title if isinstance(title, str) else "")
+        try:
+            "".join((document.source, document.text, document.title)).encode()
+        except UnicodeEncodeError:
+            raise DatasetError(
+                f"Document {n} holds half a character, which is no text; mend how it was read."
+            ) from None
         first = places.setdefault((document.source, document.page), n)
         if first != n:
-            page = "" if document.page is None else f", page {document.page}"
+            where = "" if page is None else f", page {page}"
             raise DatasetError(
-                f"Documents {first} and {n} are both {document.source!r}{page}; give whole pages or files, which the "
+                f"Documents {first} and {n} are both {document.source!r}{where}; give whole pages or files, which the "
                 "splitter cuts, or a page or source of its own to each."
             )
         by_source.setdefault(document.source, []).append(document)
@@ -70,21 +82,6 @@ def _dataset(documents: Any, home: Path) -> Dataset:
             for n, one in enumerate(corpus, start=1):
                 write_documents(partial / CORPUS_FOLDER / f"{n:06}{SUFFIX}", one)
     return replace(Dataset.load(target, labelled=False), name=f"{len(documents)} documents")
-
-
-def _document(given: Any, n: int) -> Document:
-    text, metadata = getattr(given, "page_content", None), getattr(given, "metadata", None)
-    if not isinstance(text, str) or not isinstance(metadata, Mapping):
-        raise DatasetError(f"Document {n} is {_shown(given)}; give {_WHAT}.")
-    source, page, title = (metadata.get(key) for key in ("source", "page", "title"))
-    if page is not None and (not isinstance(page, int) or isinstance(page, bool) or page < 0):
-        raise DatasetError(f"Document {n} has the page {page!r}; give a whole number, or leave it out.")
-    document = Document(str(source or f"document {n}"), page, text, title if isinstance(title, str) else "")
-    try:
-        "".join((document.source, document.text, document.title)).encode()
-    except UnicodeEncodeError:
-        raise DatasetError(f"Document {n} holds half a character, which is no text; mend how it was read.") from None
-    return document
 
 
 def _with(dataset: Dataset, items: Sequence[Any]) -> Dataset:

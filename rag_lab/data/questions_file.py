@@ -90,8 +90,7 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
     A line that is no question object, has no text, or repeats an id is left out; of the others only the faulty part is:
     an impossible class, an unknown key, evidence that is not among `sources`. One without an id is `q` and its line.
     """
-    questions: dict[str, Question] = {}
-    lines: dict[str, int] = {}
+    questions: dict[str, tuple[int, Question]] = {}  # with their lines
     problems = []
     try:
         data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
@@ -102,13 +101,12 @@ def read_questions(path: Path, sources: Collection[str], page_base: int) -> tupl
             continue
         question, reasons = read_question(text, sources, page_base, page_base, f"q{number}")
         if question and question.question_id in questions:
-            first = lines[question.question_id]
+            first, _ = questions[question.question_id]
             reasons = [f"the id {question.question_id!r} is line {first}'s; the line was left out, give it its own id."]
         elif question:
-            questions[question.question_id] = question
-            lines[question.question_id] = number
+            questions[question.question_id] = number, question
         problems += [Problem(str(path), reason, number) for reason in reasons]
-    return list(questions.values()), problems
+    return [question for _, question in questions.values()], problems
 
 
 def same_text(text: str) -> str:
@@ -168,7 +166,10 @@ def read_question(
     misspelt = [key for key in line.model_extra or {} if get_close_matches(key.lower(), _NEAR_ACCESS, cutoff=0.7)]
     if misspelt:  # ignored, it would open to this asker what was to be closed
         return None, [f"{unknown_name('key', misspelt[0], _ACCESS_KEYS)} The line was left out, mend it."]
-    reasons = _unknown_keys(line)
+    reasons = []
+    for part in (line, *line.evidence, *line.history):
+        known = [field.alias or name for name, field in type(part).model_fields.items()]
+        reasons += [f"{unknown_name('key', key, known)} It was ignored." for key in part.model_extra or {}]
     query_class = next((name for name in QUERY_CLASSES if name == line.query_class), None)
     if line.query_class != query_class:
         reasons.append(unknown_name("class", str(line.query_class), QUERY_CLASSES) + " The question has none now.")
@@ -218,11 +219,3 @@ def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:
     keys = [key for key, _ in pairs]
     if repeated := [key for key in keys if keys.count(key) > 1]:
         raise ValueError(f"the key {repeated[0]!r} stands twice")
-
-
-def _unknown_keys(line: _QuestionLine) -> list[str]:
-    reasons = []
-    for part in (line, *line.evidence, *line.history):
-        known = [field.alias or name for name, field in type(part).model_fields.items()]
-        reasons += [f"{unknown_name('key', key, known)} It was ignored." for key in part.model_extra or {}]
-    return reasons

@@ -43,6 +43,9 @@ class Attributes:
     permissions: tuple[str, ...] = ()
 
 
+PUBLIC = Attributes()
+
+
 def _filled(text: str) -> str:
     if not text.strip() or text != text.strip():
         raise ValueError("must be text without spaces around it, and not empty")
@@ -63,7 +66,17 @@ class _Rule(BaseModel):
 def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Attributes]:
     """Return the attributes of those of `sources` (paths below the corpus folder) that a rule fits."""
     path = rules_folder(corpus_dir) / ATTRIBUTES_FILE
-    _refuse_misplaced(path, corpus_dir)
+    names = (path.name, path.with_suffix(".yml").name)
+    for wrong in {path.with_suffix(".yml"), *(corpus_dir / name for name in names)} - {path}:
+        if wrong.exists():
+            raise DatasetError(f"{wrong} is not where rules are read, which is {path}; move it there.")
+    above = corpus_dir.resolve().parents if path.parent == corpus_dir and not path.exists() else ()
+    for other in (folder / name for folder in above for name in names):
+        if other.exists():
+            raise DatasetError(
+                f"{other} says whose documents are, also below {corpus_dir}, and would not be read; name that folder, "
+                f"or give this one rules of its own in {path}."
+            )
     if not path.exists() and not path.is_symlink():
         return {}
     rules = _rules(path)
@@ -80,20 +93,6 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
         source: Attributes(rule.namespace or "", tuple(dict.fromkeys(rule.permissions or ())))
         for source, rule in decided.items()
     }
-
-
-def _refuse_misplaced(path: Path, corpus_dir: Path) -> None:
-    names = (path.name, path.with_suffix(".yml").name)
-    for wrong in {path.with_suffix(".yml"), *(corpus_dir / name for name in names)} - {path}:
-        if wrong.exists():
-            raise DatasetError(f"{wrong} is not where rules are read, which is {path}; move it there.")
-    above = corpus_dir.resolve().parents if path.parent == corpus_dir and not path.exists() else ()
-    for rules in (folder / name for folder in above for name in names):
-        if rules.exists():
-            raise DatasetError(
-                f"{rules} says whose documents are, also below {corpus_dir}, and would not be read; name that folder, "
-                f"or give this one rules of its own in {path}."
-            )
 
 
 def _rules(path: Path) -> list[_Rule]:
@@ -130,9 +129,6 @@ def _composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-_PUBLIC = Attributes()
-
-
 def of_link(label: Attributes, target: Attributes) -> Attributes | None:
     """Return what holds for a link with the label `label` to a file with the label `target`.
 
@@ -152,10 +148,10 @@ def of_copies(
         same[digest].append(source)
     strict, reasons = dict(labels), []
     for source, digest in digests.items():
-        label = labels.get(source, _PUBLIC)
+        label = labels.get(source, PUBLIC)
         kept, stricter = label, ""  # what is left of the label, and the last file that took something of it away
         for name in same[digest]:
-            other = labels.get(name, _PUBLIC)
+            other = labels.get(name, PUBLIC)
             if label.namespace and other.namespace and label.namespace != other.namespace:
                 continue
             left = replace(kept, permissions=_both(kept.permissions, other.permissions))

@@ -10,14 +10,13 @@ from pathlib import Path, PurePosixPath
 from rag_lab._kit.wording import counted
 from rag_lab.access import may_see
 from rag_lab.corpus.files import walk
-from rag_lab.corpus.files.attributes import Attributes, of_copies, of_link, read_attributes, stricter_reason
+from rag_lab.corpus.files.attributes import PUBLIC, Attributes, of_copies, of_link, read_attributes, stricter_reason
 from rag_lab.corpus.files.reader_process import ALLOWED, LOADERS, load_bounded
 from rag_lab.corpus.files.tracking import file_digests
 from rag_lab.corpus.load.loader import SUFFIX, LoadError, source_in
 from rag_lab.errors import DatasetError
 from rag_lab.records import Document, Problem, Question
 
-_OPEN = Attributes()
 _NAMED = 100  # files, of which no more are named in one message
 _ELSEWHERE = "the link leads to {}, which is of another namespace"
 
@@ -27,7 +26,7 @@ def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
     rules = read_attributes(corpus_dir, list_files(corpus_dir, None).files)
 
     def visible(question: Question, source: str) -> bool:
-        label = rules.get(source, _OPEN)
+        label = rules.get(source, PUBLIC)
         return may_see(question, label.namespace, label.permissions)
 
     return visible
@@ -43,7 +42,7 @@ class Listing:
 
     def owned(self, document: Document) -> Document:
         """Return a document of one of the files with that file's attributes."""
-        attributes = self.attributes.get(document.source, _OPEN)
+        attributes = self.attributes.get(document.source, PUBLIC)
         return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
 
     def with_strictest_labels(self, digests: Mapping[str, str]) -> Listing:
@@ -104,8 +103,8 @@ def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing
     targets = {name: path.resolve().relative_to(folder.resolve()).as_posix() for name, path in links.items()}
     attributes = read_attributes(folder, {*sources, *targets.values()})
     for source, target in targets.items():
-        label = attributes.get(source, _OPEN)
-        strict = of_link(label, attributes.get(target, _OPEN))
+        label = attributes.get(source, PUBLIC)
+        strict = of_link(label, attributes.get(target, PUBLIC))
         if strict is None:
             problems.append(
                 Problem(walk.printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed.")

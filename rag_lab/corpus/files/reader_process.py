@@ -89,12 +89,7 @@ def load_bounded(path: Path, source: str, loaders: Mapping[str, Loader] = LOADER
     name = next((name for name, built in FILE_READERS.built_in.items() if built.target == target), "")
     if not name:
         return load(path, source, loaders)
-    return loaded_from(call_bounded("load", str(path.absolute()), source, name, seconds=seconds), source)
-
-
-def call_bounded(name: str, *arguments: Any, seconds: float) -> Any:
-    """Return what a function of the worker returns, as JSON."""
-    return _worker.call({"do": name, "arguments": arguments, "seconds": seconds})
+    return loaded_from(worker.call("load", str(path.absolute()), source, name, seconds=seconds), source)
 
 
 class _Worker:
@@ -105,7 +100,9 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0  # of the process that started it: a fork must not ask its parent's
 
-    def call(self, request: Mapping[str, Any]) -> Any:
+    def call(self, name: str, *arguments: Any, seconds: float) -> Any:
+        """Return what one of `FUNCTIONS` returns in the process."""
+        request = {"do": name, "arguments": arguments, "seconds": seconds}
         with self._lock:
             status = 0
             for _ in range(2):
@@ -121,7 +118,7 @@ class _Worker:
             raise RagLabError(f"The process that reads files does not start; run `{start}` to see why.")
         if status == -signal.SIGALRM:
             raise LoadError(
-                f"the file takes more than {request['seconds']:g} s to read; split or remove it, or allow more by "
+                f"the file takes more than {seconds:g} s to read; split or remove it, or allow more by "
                 "corpus.file_seconds."
             )
         raise LoadError(
@@ -163,7 +160,7 @@ class _Worker:
         return process.returncode
 
 
-_worker = _Worker()
+worker = _Worker()
 
 
 def _load(path: str, source: str, reader: str) -> Any:

@@ -12,7 +12,7 @@ from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.digest import source_digest
 from rag_lab._kit.registry import FACTORY, Module, from_object, parse_parameters
 from rag_lab.corpus.config import FILE_READERS, CorpusConfig
-from rag_lab.corpus.files.reader_process import LOADERS, SECONDS, call_bounded, load_bounded
+from rag_lab.corpus.files.reader_process import LOADERS, SECONDS, load_bounded, worker
 from rag_lab.corpus.load.loader import Loaded, Loader, LoadError
 from rag_lab.corpus.load.pdf_vision import VisionPdf
 from rag_lab.errors import ConfigError
@@ -121,7 +121,7 @@ class Reading:
             ) from None
         loader: Loader = FILE_READERS.find(_PDF[config.pdf]).value
         if vision is not None:
-            call = partial(call_bounded, seconds=config.file_seconds)
+            call = partial(worker.call, seconds=config.file_seconds)
             memory = Memory(home / "vision.sqlite")
             loader = VisionPdf(vision, config.vision_dpi, config.vision_min_score, memory, call)
             self._pdf.update(loader.identity())

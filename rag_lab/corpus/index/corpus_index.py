@@ -71,7 +71,6 @@ class CorpusIndex:
         self._truncation: TruncatedChildren | None = None
         self._sparse: dict[tuple[SparseName, Analyzer, Unit, Labels | None], SparseIndex] = {}
         self._languages: dict[Labels | None, str] = {}
-        self._same_text: dict[str, tuple[str, ...]] | None = None  # of each file those that read the same
         self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
 
     @property
@@ -222,8 +221,6 @@ class CorpusIndex:
 
     def copies(self, source: str) -> list[str]:
         """Return the other indexed files that read the same as this one, page by page."""
-        if self._same_text is None:
-            self._same_text = files_of_the_same_text(self.chunks.pages())
         return [name for name in self._same_text.get(source, ()) if name != source]
 
     def is_visible(self, source: str, question: Question) -> bool:
@@ -240,6 +237,10 @@ class CorpusIndex:
     def _visible(self, allowed: Labels | None) -> Labels | None:
         """Return those of the labels here that are allowed, None where all are."""
         return None if allowed is None or allowed >= self.chunks.labels else allowed & self.chunks.labels
+
+    @cached_property
+    def _same_text(self) -> dict[str, tuple[str, ...]]:
+        return files_of_the_same_text(self.chunks.pages())
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -267,11 +268,8 @@ def open_index(
     are searched, and only texts never seen are embedded.
 
     Args:
-        corpus_dir: the folder of the files.
-        config: how they are read and cut.
         embedder: embeds the children, and sentences for a splitter that asks it to.
         home: where indexes, and all that is remembered, are kept.
-        store: where the vectors are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
         splitter: an object in place of the splitter that is named, as are `custom_store` and `readers` (by suffix).
         progress: show a bar while texts are embedded, or call this with their number.

@@ -41,9 +41,9 @@ def load_pdf_tables(path: Path, source: str) -> Loaded:
         if not pdf_text.has_too_many_rules(page):
             return _page_text(page)
         crowded.append(page.number + 1)
-        return pdf_text.join(pdf_text.page_lines(page))
+        return pdf_text.page_text(page)
 
-    loaded = pdf_text.load_pages(path, source, read)
+    loaded = pdf_text.load_pdf(path, source, read)
     if not crowded:
         return loaded
     warning = f"{pdf_text.named_pages(crowded)} more drawn lines than tables have: read without looking for tables."

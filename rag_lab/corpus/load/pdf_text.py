@@ -177,17 +177,17 @@ def _sides(stroke: Any) -> Iterator[tuple[float, float, float, float]]:
         yield min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 
-def load_pdf(path: Path, source: str) -> Loaded:
-    """Read a PDF: one document for each page that holds text.
+def page_text(page: Any) -> str:
+    """Return the text of PyMuPDF's page."""
+    return join(page_lines(page))
+
+
+def load_pdf(path: Path, source: str, read: Callable[[Any], str] = page_text) -> Loaded:
+    """Read a PDF: one document for each page that holds text; `read` takes PyMuPDF's page.
 
     Pages that are only images, and pages that cannot be read, are left out and named in a warning; blank pages are
     left out silently. The title is the file's own, else the first line of the first page with text.
     """
-    return load_pages(path, source, page_text)
-
-
-def load_pages(path: Path, source: str, read: Callable[[Any], str]) -> Loaded:
-    """Do what `load_pdf` does, each page (PyMuPDF's) read by `read`."""
     with opened_pdf(path) as pdf:
 
         def one(number: int) -> tuple[str, bool]:
@@ -258,11 +258,6 @@ def check_count(n_pages: int) -> None:
         raise LoadError(_NO_PAGE)
     if n_pages > _MAX_PAGES:
         raise LoadError(f"the PDF has {n_pages:,} pages, more than {_MAX_PAGES:,} are not read; split it.")
-
-
-def page_text(page: Any) -> str:
-    """Return the text of PyMuPDF's page."""
-    return join(page_lines(page))
 
 
 def scanned_pages(reason: str) -> str:

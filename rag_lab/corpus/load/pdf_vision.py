@@ -112,11 +112,6 @@ class _Page:
     picture: bytes
 
 
-def call_here(name: str, *arguments: Any) -> Any:
-    """Call a function of `PAGES` in this process."""
-    return PAGES[name](*arguments)
-
-
 @dataclass(frozen=True)
 class VisionPdf:
     """A loader of PDF files by a chat model that sees images.
@@ -128,7 +123,7 @@ class VisionPdf:
     dpi: int
     min_score: float
     memory: Memory | None = None
-    call: Callable[..., Any] = call_here
+    call: Callable[..., Any] = lambda name, *arguments: PAGES[name](*arguments)  # in this process
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever changes the result beside the file."""

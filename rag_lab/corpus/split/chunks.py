@@ -103,7 +103,11 @@ def chunks(
         above = headings(document.text) if by_section else []
         make = partial(_chunk, document, page_starts.get(document.source, ()))
         for item in found:
-            parent_id = _parent_id(document, item.parent, config)
+            start, end = item.parent
+            parent_id = f"{document.source}#{start}-{end}"
+            if document.page is not None:
+                is_page = config.parents == "page" and not document.section
+                parent_id = f"{document.source}#p{document.page}" + ("" if is_page else f":{start}-{end}")
             chunk = make(parent_id, parent_id, item.parent, path_at(above, item.parent[0]))
             parents.append(chunk)
             children += [
@@ -131,14 +135,6 @@ def _cut(
         Cut((start, end), tuple((start + first, start + last) for first, last in children))
         for (start, end), children in zip(spans, split, strict=True)
     ]
-
-
-def _parent_id(document: Document, span: Span, config: CorpusConfig) -> str:
-    piece = f"{span[0]}-{span[1]}"
-    if document.page is None:
-        return f"{document.source}#{piece}"
-    is_page = config.parents == "page" and not document.section
-    return f"{document.source}#p{document.page}" if is_page else f"{document.source}#p{document.page}:{piece}"
 
 
 def _chunk(document: Document, starts: PageStarts, chunk_id: str, parent_id: str, span: Span, path: str) -> Chunk:

@@ -60,7 +60,15 @@ def read_beir(source: Path, split: str = "test") -> Draft:
         raise DatasetError(unknown_name("split", split, found))
     qrels = found[split]
     judgements = _judgements(qrels, draft.problems)
-    sources = _add_documents(draft, source / "corpus.jsonl")
+    names, sources = FileNames(), {}
+    corpus = source / "corpus.jsonl"
+    for doc_id, record in _records(corpus, _Document, draft.problems):
+        text = normalize("\n".join(part for part in ((record.title or "").strip(), record.text) if part.strip()))
+        if text.strip():
+            sources[doc_id] = f"{names.name(doc_id, default='document')}.txt"
+            draft.documents[sources[doc_id]] = text
+        else:
+            draft.problems.append(Problem(str(corpus), f"document {doc_id!r} is empty and was left out."))
     queries = dict(_records(source / "queries.jsonl", _Query, draft.problems))
     for query_id, judged in judgements.items():
         for line in (line for doc_id, (line, _) in judged.items() if doc_id not in sources):
@@ -73,9 +81,8 @@ def read_beir(source: Path, split: str = "test") -> Draft:
             query = queries[query_id]
             known = (query.metadata.answers if query.metadata else None) or ()
             answers = tuple(answer for answer in known if answer.strip())
-            draft.questions.append(
-                with_judged(Question(unquote(query.record_id), query.text.strip(), answers), evidence)
-            )
+            question = Question(unquote(query.record_id), query.text.strip(), answers)
+            draft.questions.append(with_judged(question, evidence))
     return draft
 
 
@@ -87,20 +94,6 @@ def _fault(query: _Query | None, judged: dict[str, tuple[int, int]], found: list
     if not any(grade for _, grade in judged.values()):
         return "no document is judged relevant"
     return "" if any(item.grade for item in found) else "none of its relevant documents is in the corpus"
-
-
-def _add_documents(draft: Draft, path: Path) -> dict[str, str]:
-    """Add every document to `draft` and return the source of each by its id."""
-    names = FileNames()
-    sources = {}
-    for doc_id, record in _records(path, _Document, draft.problems):
-        text = normalize("\n".join(part for part in ((record.title or "").strip(), record.text) if part.strip()))
-        if not text.strip():
-            draft.problems.append(Problem(str(path), f"document {doc_id!r} is empty and was left out."))
-            continue
-        sources[doc_id] = f"{names.name(doc_id, default='document')}.txt"
-        draft.documents[sources[doc_id]] = text
-    return sources
 
 
 def _judgements(path: Path, problems: list[Problem]) -> _Judged:
@@ -120,10 +113,10 @@ def _judgements(path: Path, problems: list[Problem]) -> _Judged:
             continue
         first, before = scores[query_id].get(doc_id, (number, score))
         scores[query_id][doc_id] = (first, max(before, score))
-    scale = grade_scale(score for of_query in scores.values() for _, score in of_query.values())
-    problems += [Problem(str(path), scale.note)] if scale.note else []
+    grades, note = grade_scale(score for of_query in scores.values() for _, score in of_query.values())
+    problems += [Problem(str(path), note)] if note else []
     return {
-        query_id: {doc_id: (number, scale.grade(score)) for doc_id, (number, score) in of_query.items()}
+        query_id: {doc_id: (number, grades[score]) for doc_id, (number, score) in of_query.items()}
         for query_id, of_query in scores.items()
     }
 

@@ -73,7 +73,6 @@ def import_dataset(
 
     Args:
         format: a key of `IMPORTERS`; None guesses it.
-        source: a file or folder, as the format has it.
         target: the folder to make; it appears when it is whole.
         force: replace the dataset that is at `target`.
         name: that of the target where empty; as `description`, `licence` and `language` for dataset.yaml.
@@ -104,7 +103,7 @@ def import_dataset(
 def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Problem]:
     """Write `dataset` to `target`, which must not exist, in a format of `EXPORTERS`.
 
-    Return what the format cannot hold, then what of the dataset cannot be read.
+    Return what the format cannot hold, whose the documents are first, then what of the dataset cannot be read.
     """
     target = Path(target)
     if format not in EXPORTERS:
@@ -118,7 +117,22 @@ def export_dataset(dataset: Dataset, format: str, target: Path | str) -> list[Pr
         problems = EXPORTERS[format](dataset, documents, target)
     except OSError as error:
         raise DatasetError(f"Cannot write {target}: {error.strerror}; choose another place.") from None
-    return [*_losses(dataset, documents), *problems, *dataset.problems, *corpus.problems]
+    losses = []
+    if owned := {item.source for item in corpus.documents if item.namespace or item.permissions}:
+        reason = (
+            f"namespace and permissions of {counted(len(owned), 'file')} were not written: imported again, everybody "
+            "may see them; write this file anew for the new corpus."
+        )
+        losses.append(Problem(str(dataset.path / ATTRIBUTES_FILE), reason))
+    for key, (has, consequence) in _NOT_WRITTEN.items():
+        if n_missing := sum(map(has, dataset.questions)):
+            reason = f"`{key}` of {counted(n_missing, 'question')} was not written: {consequence}."
+            losses.append(Problem(str(dataset.questions_path), reason))
+    about = {"description": dataset.description, "licence": dataset.licence, "language": dataset.language}
+    if missing := [name for name, value in about.items() if value]:
+        reason = f"not written: {', '.join(missing)}; pass them on beside the file."
+        losses.append(Problem(str(dataset.path / METADATA_FILE), reason))
+    return [*losses, *problems, *dataset.problems, *corpus.problems]
 
 
 def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Problem]:
@@ -142,27 +156,6 @@ def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Pr
 def _write_lines(path: Path, rows: Iterable[Any]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def _losses(dataset: Dataset, documents: Documents) -> list[Problem]:
-    """Return a problem for each kind of thing that is lost; whose the documents are comes first."""
-    path = dataset.path
-    problems = []
-    if owned := {item.source for item in documents.values() if item.namespace or item.permissions}:
-        reason = (
-            f"namespace and permissions of {counted(len(owned), 'file')} were not written: imported again, everybody "
-            "may see them; write this file anew for the new corpus."
-        )
-        problems.append(Problem(str(path / ATTRIBUTES_FILE), reason))
-    for key, (has, consequence) in _NOT_WRITTEN.items():
-        if n_missing := sum(map(has, dataset.questions)):
-            reason = f"`{key}` of {counted(n_missing, 'question')} was not written: {consequence}."
-            problems.append(Problem(str(dataset.questions_path), reason))
-    about = {"description": dataset.description, "licence": dataset.licence, "language": dataset.language}
-    if missing := [name for name, value in about.items() if value]:
-        reason = f"not written: {', '.join(missing)}; pass them on beside the file."
-        problems.append(Problem(str(path / METADATA_FILE), reason))
-    return problems
 
 
 EXPORTERS: dict[str, Callable[[Dataset, Documents, Path], list[Problem]]] = {"beir": _write_beir}

@@ -29,7 +29,7 @@ def made(folder, name, files=HANGING):
 
 
 def worker():
-    process = bounded._worker._process
+    process = bounded.worker._process
     return process.pid if process else None
 
 
