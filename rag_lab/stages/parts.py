@@ -100,12 +100,7 @@ class CustomStage(BuiltInStage):
         arguments = self.arguments(trace)
         if isinstance(arguments, Outcome):
             return arguments
-        started = time.perf_counter()
-        try:
-            outcome: Outcome = self.code.call(*arguments, accept=lambda returned: self.accept(trace, returned))
-        except CustomCodeError as error:
-            outcome = failed_call(error)
-        return replace(outcome, seconds=time.perf_counter() - started)
+        return timed_call(lambda: self.code.call(*arguments, accept=lambda returned: self.accept(trace, returned)))
 
 
 class CheckedStage:
@@ -198,6 +193,16 @@ def module_stage(
     code = CustomCode(module, f"{kind.name} {module.name!r}", "run" if is_whole else method)
     stage = custom(code)
     return CheckedStage(module.value, code, stage.writes, index.is_visible) if is_whole else stage
+
+
+def timed_call(call: Callable[[], Outcome]) -> Outcome:
+    """Return what a call for one question gives, or its failure, with the seconds that it took."""
+    started = time.perf_counter()
+    try:
+        outcome = call()
+    except CustomCodeError as error:
+        outcome = failed_call(error)
+    return replace(outcome, seconds=time.perf_counter() - started)
 
 
 def failed_call(error: CustomCodeError) -> Outcome:

@@ -7,11 +7,9 @@ import pytest
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.forecast.dry_traces import stand_ins
 from rag_lab.records import QUERY_CLASSES, Question, Trace
-from rag_lab.stages.answer.budget import ContextBudget
-from rag_lab.stages.answer.context import Assemble
+from rag_lab.stages.answer.context import Assemble, ContextBudget
 from rag_lab.stages.answer.extract import Extract
-from rag_lab.stages.answer.generate import Generate
-from rag_lab.stages.answer.parse import Parse
+from rag_lab.stages.answer.generate import Generate, Parse
 from rag_lab.stages.query.hyde import SUGGESTED, Hyde, RouteHyde
 from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, PlainWords
 from rag_lab.stages.query.understand import LlmUnderstanding, Rephrase

@@ -6,7 +6,6 @@ for all who may see the same.
 """
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from rag_lab.corpus.index.found_chunks import FoundChunks
 from rag_lab.errors import ConfigError
 from rag_lab.records import Chunk, Hit, Level, Question, Trace
 from rag_lab.stages.kinds import HYDE_WRITERS, SEARCHES
-from rag_lab.stages.parts import Parts, failed_call, module_stage
+from rag_lab.stages.parts import Parts, module_stage, timed_call
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
 from rag_lab.stages.retrieval.search import RETRIEVE_HYDE, DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr
@@ -125,15 +124,12 @@ class CustomSearch(TextSearch):
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search for each trace."""
-        outcomes = []
-        for trace in traces:
-            started = time.perf_counter()
-            try:
-                (outcome,) = super().run([trace])
-            except CustomCodeError as error:
-                outcome = failed_call(error)
-            outcomes.append(replace(outcome, seconds=time.perf_counter() - started))
-        return outcomes
+        search = super().run
+
+        def alone(trace: Trace) -> Outcome:
+            return timed_call(lambda: search([trace])[0])
+
+        return list(map(alone, traces))
 
 
 def _scored(returned: Any) -> list[tuple[Any, float]]:
