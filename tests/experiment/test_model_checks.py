@@ -54,7 +54,7 @@ def test_a_model_that_cannot_be_used_is_a_sentence_with_its_role(role, model, sa
 
 
 def test_weights_that_are_given_need_no_packaged_ones(tmp_path, monkeypatch):
-    weights._place.cache_clear()  # where other tests have found them
+    weights._path_in.cache_clear()  # where other tests have found them
     monkeypatch.setattr("rag_lab.models.weights.metadata.files", lambda name: [])
     (tmp_path / "my.gguf").touch()
     assert model_problem("generation", f"llamacpp:{tmp_path / 'my.gguf'}") == ""
