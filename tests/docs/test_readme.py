@@ -18,7 +18,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 LINES = [line for kind, text in BLOCKS if kind == "sh" for line in text.replace("\\\n", "").splitlines()]
 COMMANDS = [shlex.split(line, comments=True)[1:] for line in LINES if line.startswith("rag-lab ")]
 LOOKED_AT = {"sweep", "plan", "run", "vary"}  # with --dry-run: they are the same commands, and nothing is computed
-OTHERWHERE = {"open"}  # tests/cli/test_open.py; tests/docs/test_your_documents.py follows the whole way
+OTHERWHERE = {"open"}  # tests/cli/test_run_results.py; tests/docs/test_your_documents.py follows the whole way
 
 pytestmark = pytest.mark.slow
 
