@@ -14,10 +14,9 @@ from rag_lab.config import module_problems
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
+from rag_lab.evaluation import registry
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.metric import MetricInfo
-from rag_lab.evaluation.registry import ParsedName, default_metrics, parse_name
-from rag_lab.evaluation.registry import problems as metric_problems
 from rag_lab.experiment import questions as asking
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
 from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
@@ -52,7 +51,7 @@ class Plan:
     expansion: Expansion
     questions: tuple[str, ...]
     answered: tuple[str, ...]
-    metrics: tuple[ParsedName, ...]
+    metrics: tuple[registry.ParsedName, ...]
     folder: Path = Path()  # whose files are modules that can be named
     rounds: tuple[tuple[str, ...], ...] = ()
     apart: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -134,7 +133,7 @@ def plan(
         problems = list(draft.problems)
         expansion, dataset = _expand(draft, problems), _dataset(draft, folder, problems)
         if dataset is not None and not draft.config.metrics and "metrics" not in draft.broken:
-            metrics = list(default_metrics(dataset.questions))
+            metrics = list(registry.default_metrics(dataset.questions))
             draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
         config = draft.config
         problems += [*_metric_problems(draft), *asking.objective_problems(config), *_module_problems(draft, expansion)]
@@ -148,7 +147,7 @@ def plan(
                 raise ExperimentError(name, error.problems) from error
         else:
             asked = asking.RaceQuestions((), *asking.choose_questions(dataset.questions, config, answers), {})
-        parsed = tuple(map(parse_name, config.metrics))
+        parsed = tuple(map(registry.parse_name, config.metrics))
         expansion = run_once(expansion, readers_of(config, dataset, asked.proof, asked.answered))
         n_variants, n_asked = len(expansion.variants), len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
         if asked.rounds and (problem := asking.variants_problem(n_variants, config.design)):
@@ -255,13 +254,13 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
 
 def _metric_problems(draft: Draft) -> list[str]:
     config = draft.config
-    found = metric_problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
+    found = registry.problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
     if draft.broken & {"metrics", "margin"}:
         return found
     infos: dict[str, MetricInfo] = {}
     for metric in config.metrics:
         with suppress(ConfigError):  # which is among those that were found
-            parsed = parse_name(metric)
+            parsed = registry.parse_name(metric)
             infos |= {metric: parsed.info, parsed.name: parsed.info}
     return found + margin_problems(config.margin, infos)
 

@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from rag_lab._kit.home import VARIABLE as HOME_VARIABLE
-from rag_lab._kit.home import home
+from rag_lab._kit import home
 from rag_lab._kit.process import Process
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.executors import local
@@ -52,7 +51,7 @@ def _local_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[
     known = jobs[0].origin
     dataset = known.dataset_path if known is not None else ""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
-        environment = {**os.environ, **jobs[0].environment, HOME_VARIABLE: str(home())}
+        environment = {**os.environ, **jobs[0].environment, home.VARIABLE: str(home.home())}
         started = [
             subprocess.Popen(  # noqa: S603 - our own command
                 worker_command(run, "--dataset", dataset),
@@ -131,7 +130,7 @@ def _ray_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[],
     of nodes that join are started while it runs; why one has ended is logged.
     """
     me, known_nodes, tasks, looked_s = Process.this(), set[str](), list[Any](), float("-inf")
-    origin = {"host": me.host, "system": me.system, "home": str(home()), "store": os.environ.get(_STORE, "")}
+    origin = {"host": me.host, "system": me.system, "home": str(home.home()), "store": os.environ.get(_STORE, "")}
 
     def look() -> None:
         nonlocal looked_s
@@ -178,7 +177,7 @@ def _work_on_node(run: str, n_variants: int, origin: Mapping[str, str]) -> str:
     environment = {name: value for name, value in os.environ.items() if name != RAY_ADDRESS}
     me = Process.this()
     if (me.host, me.system) == (origin["host"], origin["system"]):  # else the node has a home on its disk
-        environment[HOME_VARIABLE] = origin["home"]
+        environment[home.VARIABLE] = origin["home"]
     if origin["store"]:
         environment[_STORE] = origin["store"]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import rag_lab
-from rag_lab._kit.module_files import VARIABLE as MODULES_VARIABLE
-from rag_lab._kit.module_files import modules_folder
+from rag_lab._kit import module_files
 from rag_lab._kit.whole_file import put_in_place
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
@@ -75,8 +74,8 @@ class Task:
             places=places,
             files=files,
             environment={name: job.environment[name] for name in _SENT if name in job.environment},
-            modules=str(modules_folder()),
-            versions=_versions(job.notebook, modules_folder()),
+            modules=str(module_files.modules_folder()),
+            versions=_versions(job.notebook, module_files.modules_folder()),
             cold=job.cold,
             cell_minutes=job.cell_minutes,
         )
@@ -124,7 +123,7 @@ class Task:
             out / "notebook.ipynb",
             {**self.values, **{name: places[place] for name, place in self.places.items()}, **paths},
             out / "log.txt",
-            {**self.environment, MODULES_VARIABLE: beside},
+            {**self.environment, module_files.VARIABLE: beside},
             self.cold,
             self.cell_minutes,
         )

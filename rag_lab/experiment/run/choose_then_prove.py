@@ -22,7 +22,6 @@ from rag_lab.experiment.designs.factors import Changes, first_values
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.race import Round, Rounds
 from rag_lab.experiment.run.outputs import begin
 from rag_lab.experiment.run.progress import say
 from rag_lab.experiment.run.run_options import RunOptions
@@ -88,20 +87,20 @@ def choose_then_prove(checked: Plan, run: RunFolder, options: RunOptions) -> Run
     return proven
 
 
-def _race_rounds(checked: Plan) -> Rounds:
+def _race_rounds(checked: Plan) -> races.Rounds:
     """Drop who is shown to be worse, until the rounds are over or nobody but one is left beside the baseline."""
     choose, baseline = partial(races.race_standings, looks=races.looks_of(checked)), checked.variants[0].variant_id
     left, n_rounds = [one.variant_id for one in checked.variants[1:]], len(checked.rounds)
     for number in range(1, n_rounds + 1):
         plan = races.round_plan(checked, number, left)
-        done = yield Round(number, plan, f"Round {number} of {n_rounds}", choose)
+        done = yield races.Round(number, plan, f"Round {number} of {n_rounds}", choose)
         left = races.staying(done, baseline)
         if len(left) <= 1:
             break
     return checked, races.best_of(done, baseline)
 
 
-def _staged_rounds(checked: Plan, options: RunOptions) -> Rounds:
+def _staged_rounds(checked: Plan, options: RunOptions) -> races.Rounds:
     """Vary the factors of one stage after the other, beside what was chosen before."""
     baseline, factors = checked.expansion.baseline, checked.experiment.factors
     space, stages = SearchVariants(checked), stages_of(factors)
@@ -118,7 +117,7 @@ def _staged_rounds(checked: Plan, options: RunOptions) -> Rounds:
         varied = replace(checked, expansion=expansion)
         plan = races.round_plan(varied, number, [v.variant_id for v in expansion.variants])
         choose = partial(races.standings, n_kept=0)
-        done = yield Round(number, plan, f"Stage {stage}, {number} of {len(stages)}", choose, stage)
+        done = yield races.Round(number, plan, f"Stage {stage}, {number} of {len(stages)}", choose, stage)
         carried = choices[done.standings[0].variant_id]  # the first by mean
     winner = space.variant(carried)
     if winner.variant_id == baseline.variant_id:
@@ -164,7 +163,7 @@ def _used_in_others(race: Path, folder: Path) -> Used:
     return sum((Ledger(one / LEDGER_FILE).used_here() for one in others if one != folder), Used())
 
 
-def _record_of(race: Path, one: Round, part: RunFolder) -> records.RoundRecord:
+def _record_of(race: Path, one: races.Round, part: RunFolder) -> records.RoundRecord:
     """Return what a round that has run comes to."""
     metric, scores = races.deciding_metric(one.plan), part.scores()
     labels = {v.variant_id: v.label for v in one.plan.variants}

@@ -20,8 +20,7 @@ from rag_lab._kit.whole_file import put_in_place
 from rag_lab._kit.wording import letters
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.registry import AnyMetric, default_metrics, parse_name
-from rag_lab.evaluation.registry import problems as metric_problems
+from rag_lab.evaluation import registry
 from rag_lab.experiment.config import ExperimentConfig, Limits
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.experiment.designs.factors import BASELINE, variant_label
@@ -32,8 +31,7 @@ from rag_lab.experiment.run.outputs import finish
 from rag_lab.experiment.run.progress import is_watched
 from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork
 from rag_lab.pipeline import Pipeline
-from rag_lab.report.shown_comparison import ShownComparison
-from rag_lab.report.shown_comparison import compare as compare_run
+from rag_lab.report import shown_comparison
 from rag_lab.runs.margins import dated, margin_problems
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.stages.stage import Off
@@ -48,7 +46,7 @@ Tell = Callable[[str, float], None]  # the step that begins, and which share of 
 
 def compare(
     runs: Mapping[str, Pipeline] | Path | str,
-    metrics: Sequence[AnyMetric] = (),
+    metrics: Sequence[registry.AnyMetric] = (),
     *,
     questions: int | Sequence[str] | None = None,
     correction: Correction = "max_t",
@@ -60,7 +58,7 @@ def compare(
     repeats: int = 1,
     seed: int = 0,
     progress: bool | Tell = True,
-) -> ShownComparison:
+) -> shown_comparison.ShownComparison:
     """Compare pipelines in memory, which are run, or the variants of a run folder.
 
     What stages and metrics compute is remembered as a sweep's is; stopped and called again, it goes on where it was.
@@ -90,7 +88,7 @@ def compare(
     if isinstance(runs, Path | str):
         if metrics or questions is not None or judge or repeats != 1:
             raise ConfigError(f"{runs} was run already; give pipelines to choose metrics and questions.")
-        return compare_run(runs, correction=correction, pairs=pairs, margin=margin)
+        return shown_comparison.compare(runs, correction=correction, pairs=pairs, margin=margin)
     if pairs not in get_args(Pairs):
         raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     pipelines, questions = _asking(_pipelines(runs), questions)
@@ -98,10 +96,10 @@ def compare(
     ids, n = _ids(first.dataset, questions)
     chosen = [question for question in first.dataset.questions if not ids or question.question_id in ids]
     is_labelled = any(question.is_labelled for question in chosen)
-    metrics = tuple(metrics) or default_metrics(chosen)
-    if problems := metric_problems(metrics, judge is not None, language=judge_language):
+    metrics = tuple(metrics) or registry.default_metrics(chosen)
+    if problems := registry.problems(metrics, judge is not None, language=judge_language):
         raise ConfigError(" ".join(problems))
-    parsed = [parse_name(metric) for metric in metrics]
+    parsed = [registry.parse_name(metric) for metric in metrics]
     names = [metric.name for metric in parsed]
     if wrong := margin_problems(margin or {}, {metric.name: metric.info for metric in parsed}):
         raise ConfigError(" ".join(wrong))
@@ -135,7 +133,7 @@ def compare(
         )
         for name, pipeline in used.items()
     }  # fmt: skip
-    return compare_run(_run(plan, work, first.home, progress), correction=correction, pairs=pairs)
+    return shown_comparison.compare(_run(plan, work, first.home, progress), correction=correction, pairs=pairs)
 
 
 class _Progress(VariantProgress):
