@@ -9,13 +9,13 @@ from typing import get_args
 import pandas as pd
 
 from rag_lab._kit.wording import counted
+from rag_lab.comparison.questions import question_tables
 from rag_lab.comparison.questions.preferences import preferred
-from rag_lab.comparison.questions.question_tables import paired_questions, summary_by_class, summary_by_tag
 from rag_lab.comparison.tables import not_worse as margins
 from rag_lab.comparison.tables.bounds import reachable_gain, without_known_questions
 from rag_lab.comparison.tables.changes import what_changed
 from rag_lab.comparison.tables.comparable import withheld
-from rag_lab.comparison.tables.effects import EffectsFound, effects_found, planned_effects
+from rag_lab.comparison.tables.effects import EffectsFound, planned_effects
 from rag_lab.comparison.tables.evidence import waterfall
 from rag_lab.comparison.tables.hyde_study import planned_studies, routing_studies
 from rag_lab.comparison.tables.pareto import CostFronts, pareto_fronts
@@ -27,11 +27,12 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.cutoff_caveats import Shallow, ranks_seen, shallow, unequal_text
-from rag_lab.records import Question, Trace
+from rag_lab.records import Trace
 from rag_lab.runs.margins import with_margins
 from rag_lab.runs.race_record import RaceRecord, read_race
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.trace_file import Questions
+from rag_lab.statistics.effects.contrasts import effects_table
 from rag_lab.statistics.families import answers
 from rag_lab.statistics.noise_components import noise
 from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, Pairs, differences_table, pairs_among, score_pairs
@@ -46,9 +47,11 @@ _GAP = ["variant_id", "metric", "status", "reason"]
 class Comparison(RunTables):
     """The tables of a run, and what follows from them: each made on first use, as it is costly and not always seen."""
 
+    # The effects that the design can show.
+    planned_effects = cached_property(planned_effects)
     # The columns of `summary`, for every metric, and the class or the tag; a question counts in each of its tags.
-    by_class = cached_property(summary_by_class)
-    by_tag = cached_property(summary_by_tag)
+    by_class = cached_property(question_tables.summary_by_class)
+    by_tag = cached_property(question_tables.summary_by_tag)
     # What a question takes under each variant that has traces.
     prices = cached_property(question_prices)
     # What each variant changes against the baseline in rankings, answers and cost; labels are not needed.
@@ -79,17 +82,22 @@ class Comparison(RunTables):
     @cached_property
     def effects(self) -> EffectsFound:
         """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
-        by_margin = {
-            key: f"is not {'better' if one.is_addition else 'worse'} by more than {one.margin:g}"
-            for key, one in self.not_worse.items()
-            if one.is_found
-        }
-        return effects_found(self, by_margin)
+        planned, by_margin = self.planned_effects, {}
+        for contrast, metric in ((one.contrast, one.metric) for one in planned.planned):
+            level = metric, contrast.factor, contrast.level
+            found = [self.not_worse.get(key) for key in (level, (metric, *contrast.weights))]
+            bound = next((one for one in found if one and one.is_found), None)
+            if bound and contrast.kind in ("main", "toggle"):
+                side = "better" if bound.is_addition else "worse"
+                by_margin[level] = f"is not {side} by more than {bound.margin:g}"
+        if not planned.planned:
+            return planned
+        return replace(planned, table=effects_table(planned.planned, self.answers), by_margin=by_margin)
 
     @cached_property
     def not_worse(self) -> Mapping[margins.Key, margins.NotWorse]:
         """What may be left out, by the margins of the run; see `tables.not_worse`."""
-        return margins.not_worse_found(self, self.prices)
+        return margins.not_worse_found(self, self.planned_effects, self.prices)
 
     @cached_property
     def questions_for_margin(self) -> Mapping[margins.Key, int | None]:
@@ -149,7 +157,7 @@ class Comparison(RunTables):
 
     def paired(self, variant_id: str, metric: str | None = None) -> pd.DataFrame:
         """Return what a variant won and lost against the baseline on each question; see `paired_questions`."""
-        return paired_questions(self, variant_id, metric)
+        return question_tables.paired_questions(self, variant_id, metric)
 
     def ranks(self, variant_id: str, metric: str) -> int | None:
         """Return how many ranks of a variant a metric sees where these are fewer than its cut-off, else None."""
@@ -202,6 +210,9 @@ def read_comparison(
     clusters = clusters_of(asked.values(), run.clusters)
     missing = scores[scores["status"] != "scored"].fillna({"reason": ""})
     gaps = missing.groupby(_GAP, sort=False).size().reset_index(name="count")
+    variants = [plan.variant_id for plan in run.variants]
+    questions = question_tables.scores_by_question(scores, next(iter(quality_metrics), ""), asked, variants)
+    values = questions[variants]
     repeated = quality["metric"].unique() if run.repeats > 1 else ()
     return with_answers(
         Comparison(
@@ -216,7 +227,7 @@ def read_comparison(
             summary=summary(scores, clusters=clusters, scales=scales),
             differences=pd.DataFrame(columns=list(COMPARISON_COLUMNS)),
             answers={},
-            questions=_questions(run, scores, next(iter(quality_metrics), ""), asked),
+            questions=questions.assign(spread=values.max(axis=1) - values.min(axis=1)),
             stages=stage_table(traces),
             stage_problems=stage_problems(traces),
             gaps=gaps.sort_values("count", ascending=False, kind="stable", ignore_index=True),
@@ -230,7 +241,7 @@ def read_comparison(
 
 def with_answers(tables: Comparison) -> Comparison:
     """Return the comparison with its differences: all that will be shown of it is tested at once."""
-    run, scores, effects = tables.run, tables.quality_scores, planned_effects(tables)
+    run, scores, effects = tables.run, tables.quality_scores, tables.planned_effects
     scored = set(scores["variant_id"])
     variants = [plan.variant_id for plan in tables.variants if plan.variant_id in scored]
     if tables.pairs == "all":
@@ -250,13 +261,3 @@ def with_answers(tables: Comparison) -> Comparison:
     ]
     found = answers(scores, hypotheses, tables.options) if hypotheses else {}
     return replace(tables, answers=found, differences=differences_table(pairs, found))
-
-
-def _questions(run: RunFolder, scores: pd.DataFrame, main: str, asked: Mapping[str, Question]) -> pd.DataFrame:
-    values = scores[(scores["metric"] == main) & (scores["status"] == "scored")].astype({"value": float})
-    wide = values.pivot_table(index="question_id", columns="variant_id", values="value", aggfunc="mean")
-    wide = wide.reindex(index=list(asked), columns=[plan.variant_id for plan in run.variants])
-    table = wide.assign(spread=wide.max(axis=1) - wide.min(axis=1)).reset_index(names="question_id")
-    table.insert(1, "query_class", [question.query_class for question in asked.values()])
-    table.insert(2, "question", [question.text for question in asked.values()])
-    return table

@@ -114,9 +114,7 @@ def _incidents(comparison: Comparison) -> str:
 
 def _where_and_why(one: dict[str, Any]) -> str:
     counts = [f"{code} {count}" + (f"/{runs}" if runs else "") for code, count, runs in one["where"]]
-    reasons = "; ".join(f"{escape_markdown(reason)} ({count}×)" for reason, count in one["found"].shown)
-    reasons += f"; {one['found'].more} for other reasons" if one["found"].more else ""
-    return f"({', '.join(counts)}): {reasons}"
+    return f"({', '.join(counts)}): {escape_markdown(one['reasons'])}"
 
 
 def _reproduce(comparison: Comparison) -> str:

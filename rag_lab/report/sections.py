@@ -7,10 +7,9 @@ from typing import Literal, get_args
 from markupsafe import Markup
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.conclusions import front_sentences, noise_sentences
+from rag_lab.comparison.findings.conclusions import front_sentences, noise_sentences, study_sentences
 from rag_lab.comparison.findings.evidence_sentences import evidence_sentences
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.comparison.tables.hyde_study import study_sentences
 from rag_lab.report.figures import page_figures
 from rag_lab.report.tables import evidence_tables, score_tables, study_tables
 from rag_lab.report.tables.table import Table

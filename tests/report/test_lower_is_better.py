@@ -11,8 +11,7 @@ import pytest
 
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.tables.hyde_study import study_conclusion
+from rag_lab.comparison.findings.conclusions import conclusions, study_conclusion
 from rag_lab.report.figures.run_figures import class_figure, quality_figure
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare

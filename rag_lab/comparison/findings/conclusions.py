@@ -1,13 +1,14 @@
 """The conclusions of a run in plain words, the first thing a reviewer reads: what differs, why, and what to doubt."""
 
-from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab._kit import wording as numbers
+from rag_lab._kit.wording import counted, listing, plain, signed, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import truncation_sentences
 from rag_lab.comparison.findings.change_sentences import changes_sentences, is_measured, next_steps, no_labels
 from rag_lab.comparison.findings.evidence_sentences import gain_sentences
 from rag_lab.comparison.findings.statements import main_effects, margin_sentence
 from rag_lab.comparison.findings.verdict import verdict
-from rag_lab.comparison.tables.hyde_study import study_conclusion
+from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost, Front
 from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS
 from rag_lab.comparison.tables.run_tables import RunTables
@@ -19,6 +20,9 @@ from rag_lab.runs.margins import post_hoc_sentence
 from rag_lab.runs.omissions import same_pipeline_sentences
 from rag_lab.runs.run_manifest import FAILOVER_KEY, failover_sentences
 from rag_lab.statistics.noise_components import noise_sentence
+from rag_lab.statistics.routing.ceilings import Ceiling
+from rag_lab.statistics.routing.routing_table import ALL
+from rag_lab.statistics.verdict import ALPHA
 
 NOT_MEASURED = (
     "The noise was not measured, since every question was asked once: how much the same run would differ from itself "
@@ -30,6 +34,7 @@ MEANING = (
     f"cheaper. A failed question counts as the worst value; less than {NOTICED_S} seconds, {NOTICED_TOKENS} tokens and "
     f"{NOTICED_SHARE:.0%} is no difference in cost."
 )
+_ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 _MOST = 4  # variants that are named with their share
 
 
@@ -61,17 +66,22 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
             "Next": next_steps(tables),
         }
     else:
+        rule = tables.run.clusters  # what is resampled together, or what could be
+        if tables.clusters is None:
+            clusters = cluster_proposal(list(tables.asked.values()), rule)
+        else:
+            clusters = clusters_sentence(list(tables.asked), tables.clusters, rule)
         effects = [one for one in main_effects(tables, metric) if one.word in ("not worse", "not better")]
         found = {
             "Modules": [*map(margin_sentence, effects), *tables.effects.reliable_sentences(metric)],
             "Variants": verdict(tables),
             "Preferred": preferred,
             "Reach": gain_sentences(tables),
-            "Cost": front_sentences_by_cost(tables),
+            "Cost": [_front_sentence(tables, front) for front in tables.front.fronts if len(front.costs) == 1],
             "Not read": truncated,
             "Labels": whole_files_sentences(list(tables.asked.values())),
             "Cut-offs": [*shallow_sentences(tables.shallow.values()), *tables.unequal_text],
-            "Clusters": [_clusters_sentence(tables)],
+            "Clusters": [clusters],
             "Margin": [post_hoc_sentence(tables.run)],
             "Run once": same_pipeline_sentences(tables.run.same),
             "Models": models,
@@ -87,13 +97,6 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
 def conclusions(comparison: Comparison) -> list[str]:
     """Return the sentences of all topics."""
     return [sentence for sentences in topics(comparison).values() for sentence in sentences]
-
-
-def _clusters_sentence(tables: RunTables) -> str:
-    """Say what is resampled together, or what could be; "" where nothing could."""
-    if tables.clusters is None:
-        return cluster_proposal(list(tables.asked.values()), tables.run.clusters)
-    return clusters_sentence(list(tables.questions["question_id"]), tables.clusters, tables.run.clusters)
 
 
 def noise_sentences(tables: RunTables) -> list[str]:
@@ -113,11 +116,6 @@ def front_sentences(comparison: Comparison) -> list[str]:
         reasons.setdefault(reason, []).append(comparison.codes[variant])
     out = [f"{some_of(codes)} ({reason})" for reason, codes in reasons.items()]
     return [*told, *([f"Without a place: {'; '.join(out)}."] if out else []), *([found.note] if found.note else [])]
-
-
-def front_sentences_by_cost(comparison: Comparison) -> list[str]:
-    """Return the sentences on one cost each."""
-    return [_front_sentence(comparison, front) for front in comparison.front.fronts if len(front.costs) == 1]
 
 
 def share_of_resamples(share: float) -> str:
@@ -142,3 +140,126 @@ def _front_sentence(comparison: Comparison, front: Front) -> str:
         others = [f"{code} in {share}" for code, share in codes[1:]]
         moves += [some_of([*commonest, *others], _MOST)] if commonest else []
     return f"{sentence} Not certain: {'; '.join(moves)}." if moves else sentence
+
+
+def study_conclusion(study: RoutingStudy) -> str:
+    """Return in a few words whether a rule that is learned from this run pays."""
+    setting = f" with {study.where}" if study.where else ""
+    known, one, most = study.class_ceiling, study.question_ceiling, ""
+    if known is not None and known.gain is not None:
+        most = f" The best rule by class would change the score by {_left(known)}, chance subtracted."
+    elif one.gain is not None and one.is_of_repeats:
+        most = f" A router that knows each question would change the score by {_left(one)}."
+    elif one.gain is not None:
+        most = f" The better arm of each question would change the score by {_left(one)}, chance subtracted."
+    if study.learned is None:
+        return f"No question has a class, so no routing of HyDE can be learned{setting}.{most}"
+    gain = study.learned.gains["best_arm"]
+    on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
+    return (
+        f"Routing HyDE by class{setting}: the rule learned from this run is HyDE for {', '.join(on) or 'no class'}. On "
+        f"new questions such rules change {study.scale.named(study.metric)} by "
+        f"{with_interval(gain.mean, gain.low, gain.high)} against the better of no HyDE and HyDE for all: "
+        f"{_pays(study)}.{most}"
+    )
+
+
+def _pays(study: RoutingStudy) -> str:
+    """Say whether a learned rule gains, by its interval and by the classes dealt out at random; both must agree."""
+    gain = study.learned.gains["best_arm"] if study.learned else None
+    if gain is None or gain.mean is None or gain.ties == gain.n:
+        return "they change no question" if gain and gain.mean is not None else "no question could be scored"
+    low, high = sorted(study.scale.sign * (numbers.number(end) or 0.0) for end in (gain.low, gain.high))
+    if high < 0:
+        return "no rule learned from these questions pays"
+    rare = study.p_gain is not None and study.p_gain < ALPHA
+    if rare and low > 0:
+        return "a rule learned from these questions pays"
+    unlike = f"p {numbers.p_text(study.p_gain)} where classes are dealt out at random"
+    why = f" ({unlike})" if low > 0 else f" ({unlike}, but the interval holds zero)" if rare else ""
+    return f"the data cannot tell whether a rule learned from these questions pays{why}"
+
+
+def study_sentences(study: RoutingStudy) -> list[str]:
+    """Return what the study says, the most important first."""
+    setting, told, classes, found = f" with {study.where}" if study.where else "", [], 0, []
+    for row in study.by_class.to_dict("records"):
+        seen = with_interval(row["difference"], row["low"], row["high"])
+        is_found = row["verdict"] in ("better", "worse")
+        verdict = f"reliably {row['verdict']}" if is_found else row["verdict"]
+        if row["query_class"] == ALL:
+            told.append(
+                f"{_ARM[row['arm']]}, against {_ARM[row['against']]}{setting}: {seen} in "
+                f"{study.scale.named(study.metric)} over {row['n']} questions; {verdict}."
+            )
+            continue
+        classes += 1
+        if is_found:
+            found.append(f"{row['query_class']} ({_ARM[row['arm']]} against {_ARM[row['against']]}: {seen})")
+    if found:
+        told.append(f"By class, reliable differences: {'; '.join(found)}.")
+    elif classes:
+        told.append("In no class is a difference reliable.")
+    return [*told, *_ceiling_sentences(study), *_classifier_sentences(study)]
+
+
+def _ceiling_sentences(study: RoutingStudy) -> list[str]:
+    one, known = study.question_ceiling, study.class_ceiling
+    if one.gain is None:
+        return ["No question has a score in every arm."]
+    told = [
+        f"Choosing the better arm of each question afterwards changes the score by {signed(one.seen)} against "
+        f"{_ARM[one.best_arm]}; chance alone by {signed(one.by_chance)}. {_left(one)} is left. One score a question "
+        "cannot separate what lasts from chance; `repeats: 2` can."
+    ]
+    if one.is_of_repeats:
+        told = [
+            "Choosing each question's arm by one repeat, and not one arm for all, changes "
+            f"{study.scale.named(study.metric)} in the other repeats by {_left(one)}. No router can gain more on these "
+            f"{one.n} questions."
+        ]
+    if known is None or known.gain is None:
+        return told
+    if not known.seen:
+        return [
+            *told,
+            f"In every class {_ARM[known.best_arm]} scores best: no rule by these classes gains on these questions. On "
+            f"others it could gain {_left(known)}, chance subtracted.",
+        ]
+    return [
+        *told,
+        f"Choosing the better arm of each class afterwards changes the score by {signed(known.seen)} against "
+        f"{_ARM[known.best_arm]}; random classes by {signed(known.by_chance)}. A rule by these classes can reach "
+        f"{_left(known)}.",
+    ]
+
+
+def _left(one: Ceiling) -> str:
+    return with_interval(one.gain, one.low, one.high)
+
+
+def _classifier_sentences(study: RoutingStudy) -> list[str]:
+    """Say how often the pipeline gave the class of the dataset, and what its mistakes cost."""
+    table = study.confusion
+    if table is None or not (total := int(table.to_numpy().sum())):
+        return []
+    right = sum(int(table.loc[name, name]) for name in table.index if name in table.columns)
+    told = f"The pipeline gave {right} of {total} labelled questions the dataset's class ({right / total:.0%})"
+    if study.mistakes is None or study.mistakes.empty:
+        return [f"{told}."]
+    row = study.mistakes.iloc[0]
+    if not row["n_routed_otherwise"]:
+        return [f"{told}; no mistake sent a question to another arm."]
+    cost, low, high = (numbers.number(row[name]) for name in ("cost", "low", "high"))
+    if cost is None or low is None or high is None:
+        does = f"cost {with_interval(row['cost'], low, high)} a question on average"
+    elif cost == low == high == 0:
+        does = "changed no score"
+    else:
+        does = f"cost {plain(cost)} [{numbers.signed_interval(low, high)}]"
+        if cost < 0:
+            does = f"gained {plain(-cost)} [{numbers.signed_interval(-high, -low)}]"
+        unclear = "" if low > 0 or high < 0 else " (the data cannot tell it from chance)"
+        does = f"{does}{unclear} a question on average"
+    moved = f"its mistakes sent {row['n_routed_otherwise']} of {row['n']} to another arm"
+    return [f"{told}; {moved}, which {does}."]

@@ -1,13 +1,13 @@
 """Question by question: scores of all variants, and what a variant won and lost against the baseline."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.records import QUERY_CLASSES, Trace
+from rag_lab.records import QUERY_CLASSES, Question, Trace
 from rag_lab.statistics.per_question import per_question
 from rag_lab.statistics.summaries import SUMMARY_COLUMNS, summary
 
@@ -15,6 +15,17 @@ FAILED = "x"  # in the place of a value: the score failed
 _DIGITS = 9  # of a value: enough for the order of any two that are not equal but for rounding
 FALLBACK, STAGE_FAILED, ANSWERED, ABSTAINED = 1, 2, 4, 8
 Value = float | str | None  # None: not scored and not to be scored
+
+
+def scores_by_question(
+    scores: pd.DataFrame, metric: str, asked: Mapping[str, Question], variants: Iterable[str]
+) -> pd.DataFrame:
+    """Return a row a question: its id, class and text, and for each variant its mean over repeats, NaN without any."""
+    means = per_question(scores, [metric]).pivot(index="question_id", columns="variant_id", values="mean")
+    table = means.reindex(index=list(asked), columns=list(variants)).astype(float).reset_index(names="question_id")
+    table.insert(1, "query_class", [question.query_class for question in asked.values()])
+    table.insert(2, "question", [question.text for question in asked.values()])
+    return table
 
 
 def paired_questions(tables: RunTables, variant_id: str, metric: str | None = None) -> pd.DataFrame:
@@ -33,19 +44,8 @@ def paired_questions(tables: RunTables, variant_id: str, metric: str | None = No
         raise ConfigError(unknown_name("variant beside the baseline", variant_id, others))
     if metric not in set(tables.scores["metric"]):
         raise ConfigError(unknown_name("metric of the run", metric, dict.fromkeys(tables.scores["metric"])))
-    scored = per_question(tables.scores, [metric])
-    means = scored[scored["scored"]].pivot_table(index="question_id", columns="variant_id", values="mean")
-    both = means.reindex(columns=[baseline, variant_id]).dropna()
-    asked = {name: question for name, question in tables.asked.items() if name in both.index}
-    table = pd.DataFrame(
-        {
-            "question_id": list(asked),
-            "query_class": [question.query_class for question in asked.values()],
-            "question": [question.text for question in asked.values()],
-            baseline: both[baseline].reindex(list(asked)).to_numpy(),
-            variant_id: both[variant_id].reindex(list(asked)).to_numpy(),
-        }
-    )
+    both = [baseline, variant_id]
+    table = scores_by_question(tables.scores, metric, tables.asked, both).dropna(subset=both)
     gains = table.assign(gain=tables.sign(metric) * (table[variant_id] - table[baseline]))
     return gains.sort_values("gain", kind="stable", ignore_index=True)
 

@@ -25,8 +25,7 @@ def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: I
 def not_comparable_sentence(verdicts: Sequence[str]) -> str:
     """Say first that half of the variants, or more, are not compared with the baseline; "" where fewer are.
 
-    Args:
-        verdicts: of each other variant, what `not_compared` or `withheld` returns, or anything else that is said of it.
+    `verdicts`: of each other variant, what `not_compared` or `withheld` returns, or anything else that is said of it.
     """
     reasons = [one.removeprefix(_NOT_COMPARED) for one in verdicts if one.startswith(_NOT_COMPARED)]
     if not reasons or 2 * len(reasons) <= len(verdicts):

@@ -1,7 +1,7 @@
 """What each module adds, from the design that the variants of a run make, as a table and in plain words."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from rag_lab._kit.wording import counted, listing, some_of, with_interval
 from rag_lab.comparison.tables.comparable import withheld
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.effects.contrasts import EFFECT_COLUMNS, Effect, design, design_effects, effects_table
+from rag_lab.statistics.effects.contrasts import EFFECT_COLUMNS, Effect, design, design_effects
 from rag_lab.statistics.effects.factors import GRIDS, LONGEST, Factors, aliases_of, factor_values, words
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
@@ -76,14 +76,13 @@ class EffectsFound:
 
     def sentences(self, metric: str) -> list[str]:
         """Return what the effects on `metric` say, in plain words."""
-        if metric not in self._sentences:
-            self._sentences[metric] = sentences(self.table, metric, self.by_margin)
-        return list(self._sentences[metric])
+        return list(self._sentences.get(metric, ()))
 
     @cached_property
     def _sentences(self) -> dict[str, list[str]]:
-        """The sentences of metrics that were asked for: a report asks for each in many places."""
-        return {}
+        """The sentences of each metric: a report asks for them in many places."""
+        metrics = self.table["metric"].unique()
+        return {metric: sentences(self.table, metric, self.by_margin) for metric in metrics}
 
     def reliable_sentences(self, metric: str) -> list[str]:
         """Return the sentences of the reliable main effects and interactions; toggles are differences already told."""
@@ -121,23 +120,6 @@ def planned_effects(tables: RunTables) -> EffectsFound:
     fraction = fraction_sentence(list(factors.levels), list(factors.runs)) if factors.kind == "fraction" else ""
     note = _note(factors, fraction, not effects) + left_out
     return EffectsFound(factors.kind, note, fraction if effects else "", tuple(effects))
-
-
-def effects_found(tables: RunTables, by_margin: Mapping[Key, str]) -> EffectsFound:
-    """Return the effects of the run with their answers.
-
-    `by_margin` is what a margin allows one to say, by metric, factor and level, or metric, variant and against.
-    """
-    found = planned_effects(tables)
-    if not found.planned:
-        return found
-    said = {}
-    for one in found.planned:
-        keys = [(one.contrast.factor, one.contrast.level), tuple(one.contrast.weights)]
-        told = next((by_margin[(one.metric, *key)] for key in keys if (one.metric, *key) in by_margin), None)
-        if told and one.contrast.kind in ("main", "toggle"):
-            said[(one.metric, one.contrast.factor, one.contrast.level)] = told
-    return replace(found, table=effects_table(found.planned, tables.answers), by_margin=said)
 
 
 def _note(factors: Factors, fraction: str, without_effects: bool) -> str:

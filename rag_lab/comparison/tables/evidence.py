@@ -36,11 +36,8 @@ def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) 
     """Return where each evidence item of the trace's question ended, in order; labels of one passage are one item.
 
     `not_answered` is what reached the reader of a question that has no answer, as where none was asked for; no context
-    was assembled then, perhaps, and all of the first `final_k` count as read.
-
-    Args:
-        final_k: how many passages its reader takes; None where that is not known, which is taken for all.
-        not_indexed: places (from 0) of the items that no passage of the index covers.
+    was assembled then, perhaps, and all of the first `final_k` count as read. `final_k` is None where it is not known,
+    which is taken for all; `not_indexed` are the places (from 0) of the items that no passage of the index covers.
     """
     items = distinct(trace.question.evidence)
     k = sys.maxsize if final_k is None else final_k
@@ -200,11 +197,8 @@ def _counts(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def unindexed(spans: Iterable[Span], questions: Sequence[Question]) -> dict[str, list[int]]:
     """Return the places (from 0) of the evidence of each question that no passage covers; other questions stand not.
 
-    Labels of one passage are one, and have one place.
-
-    Args:
-        spans: where the passages of the index stand.
-        questions: with their evidence as located in it.
+    Labels of one passage are one, and have one place. `spans` are those of the passages of the index; in it the
+    evidence of `questions` is located.
     """
     wanted = {source for question in questions for one in question.evidence for source in (one.source, *one.copies)}
     parts: dict[str, list[Part]] = {}

@@ -13,15 +13,10 @@ import pandas as pd
 
 from rag_lab.comparison.tables.bounds import bound_arms
 from rag_lab.comparison.tables.comparable import unchanged_fields, withheld
-from rag_lab.comparison.tables.effects import EffectsFound, planned_effects
+from rag_lab.comparison.tables.effects import EffectsFound
 from rag_lab.comparison.tables.prices import Price, average
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.statistics.non_inferiority.margin_tests import (
-    BEST_COLUMNS,
-    not_worse,
-    not_worse_than_best,
-    questions_needed,
-)
+from rag_lab.statistics.non_inferiority import margin_tests
 
 MOST_PLANNED = 3
 Key = tuple[str, str, str]  # metric, variant and against; or metric, factor and level
@@ -50,16 +45,15 @@ class NotWorse:
     price: Price
 
 
-def not_worse_found(tables: RunTables, prices: Mapping[str, Price]) -> dict[Key, NotWorse]:
+def not_worse_found(tables: RunTables, planned: EffectsFound, prices: Mapping[str, Price]) -> dict[Key, NotWorse]:
     """Return what the margins of a run allow one to say; empty where it has none."""
     found: dict[Key, NotWorse] = {}
-    planned = planned_effects(tables)
     for metric, margin in tables.run.margins.items():
         sides = {key: _kept(weights, prices) for key, weights in _contrasts(tables, planned, metric).items()}
         weights = {key: one for key, (one, _, _) in sides.items()}
         if metric not in tables.quality_metrics or not weights:
             continue
-        table = not_worse(
+        table = margin_tests.not_worse(
             tables.quality_scores, weights, {metric: margin}, clusters=tables.clusters, scales=tables.scales
         )
         for row in table.to_dict("records"):
@@ -93,7 +87,7 @@ def questions_for_margin(
     weights = {key: dict(ours[key].weights) for key in open_ones[:MOST_PLANNED]}
     if not weights or tables.main_metric is None:
         return {}
-    return questions_needed(
+    return margin_tests.questions_needed(
         tables.quality_scores,
         weights,
         tables.main_metric,
@@ -112,13 +106,15 @@ def best_found(tables: RunTables) -> pd.DataFrame:
     """
     metric = tables.main_metric
     if metric is None or metric not in tables.run.margins:
-        return pd.DataFrame(columns=list(BEST_COLUMNS))
+        return pd.DataFrame(columns=list(margin_tests.BEST_COLUMNS))
     asked = {variant for pair in tables.run.pairs for variant in pair} - set(bound_arms(tables))
     ids = [plan.variant_id for plan in tables.variants if plan.variant_id in asked]
     scored = [variant for variant in ids if (tables.cell(variant, metric) or {}).get("scored")]
     able = [one for one in scored if one == scored[0] or not _is_withheld(tables, one, scored[0], metric)]
     margin = {metric: tables.run.margins[metric]}
-    return not_worse_than_best(tables.quality_scores, able, margin, clusters=tables.clusters, scales=tables.scales)
+    return margin_tests.not_worse_than_best(
+        tables.quality_scores, able, margin, clusters=tables.clusters, scales=tables.scales
+    )
 
 
 def _contrasts(tables: RunTables, planned: EffectsFound, metric: str) -> dict[tuple[str, str], dict[str, float]]:

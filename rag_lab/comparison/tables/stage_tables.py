@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -113,34 +112,27 @@ def _by_stage(traces: Mapping[str, list[Trace]]) -> dict[tuple[str, str], list[S
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Reasons:
-    """The commonest reasons with their counts, and how many had others."""
-
-    shown: tuple[tuple[str, int], ...]
-    more: int
-
-
-def commonest(rows: pd.DataFrame) -> Reasons:
-    """Return the commonest of the reasons in `rows` (columns `reason` and `count`), each by its first example."""
+def commonest(rows: pd.DataFrame) -> str:
+    """Write the commonest of the reasons in `rows` (columns `reason` and `count`), each by its first example."""
     counts: Counter[str] = Counter()
     examples: dict[str, list[str]] = {}
     for reason, count in zip(rows["reason"], rows["count"], strict=True):
         shape = _PARTICULARS.sub("", str(reason))
         counts[shape] += int(count)
         examples.setdefault(shape, []).append(str(reason) or "no reason was recorded")
-    shown = tuple(
-        (examples[shape][0] + (" and alike" if len(set(examples[shape])) > 1 else ""), count)
-        for shape, count in counts.most_common(COMMONEST)
-    )
-    return Reasons(shown, counts.total() - sum(count for _, count in shown))
+    more, texts = counts.total(), []
+    for shape, count in counts.most_common(COMMONEST):
+        alike = " and alike" if len(set(examples[shape])) > 1 else ""
+        texts.append(f"{examples[shape][0]}{alike} ({count}×)")
+        more -= count
+    return "; ".join([*texts, *([f"{more} for other reasons"] if more else [])])
 
 
 def stage_incidents(tables: RunTables) -> list[dict[str, Any]]:
     """Return fallbacks and failures by stage and status with their commonest reasons, and how often in each variant."""
     groups = tables.stage_problems.groupby(["stage", "status"], sort=False)
     return [
-        {"stage": stage, "status": status, "where": _where(tables, rows), "found": commonest(rows)}
+        {"stage": stage, "status": status, "where": _where(tables, rows), "reasons": commonest(rows)}
         for (stage, status), rows in groups
     ]
 
@@ -148,7 +140,7 @@ def stage_incidents(tables: RunTables) -> list[dict[str, Any]]:
 def score_incidents(tables: RunTables) -> list[dict[str, Any]]:
     """Return failed scores by metric with their commonest reasons, and how often in each variant."""
     groups = tables.gaps[tables.gaps["status"] == "failed"].groupby("metric", sort=False)
-    return [{"metric": metric, "where": _where(tables, rows), "found": commonest(rows)} for metric, rows in groups]
+    return [{"metric": metric, "where": _where(tables, rows), "reasons": commonest(rows)} for metric, rows in groups]
 
 
 def _where(tables: RunTables, rows: Any) -> list[tuple[str, int, int | None]]:

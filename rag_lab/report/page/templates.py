@@ -16,12 +16,11 @@ from markupsafe import Markup, escape
 
 from rag_lab._kit import wording as numbers
 from rag_lab.comparison.findings.caveats import families_sentence, sparse_metric_sentences, sparse_metrics
-from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED
+from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED, study_conclusion, study_sentences
 from rag_lab.comparison.findings.evidence_sentences import state_names
 from rag_lab.comparison.findings.statements import difference_text
 from rag_lab.comparison.questions.passages import Piece, Rank, holds_evidence, opening, pieces
 from rag_lab.comparison.questions.question_cards import place
-from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
 from rag_lab.comparison.tables.prices import index_cells
 from rag_lab.comparison.tables.stage_tables import stage_cells, stage_incidents, stage_names
 from rag_lab.records import Hit, Question

@@ -93,10 +93,7 @@ def _counts(cell: dict[str, Any], gaps: pd.DataFrame) -> tuple[str, ...]:
     means = (plain(cell["mean"]), ends) if is_open(cell) else ("", "")
     reasons_by_status = []
     for status, rows in gaps.groupby("status", sort=True):
-        found = commonest(rows)
-        reasons = [f"{reason} ({count}×)" for reason, count in found.shown]
-        reasons += [f"{found.more} for other reasons"] if found.more else []
-        reasons_by_status.append(f"{str(status).replace('_', ' ')}: {'; '.join(reasons)}")
+        reasons_by_status.append(f"{str(status).replace('_', ' ')}: {commonest(rows)}")
     return (cell["metric"], *counts, *means, ". ".join(reasons_by_status))
 
 

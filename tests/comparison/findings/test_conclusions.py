@@ -18,7 +18,6 @@ from rag_lab.comparison.findings.conclusions import (
     NOT_MEASURED,
     conclusions,
     front_sentences,
-    front_sentences_by_cost,
     noise_sentences,
     share_of_resamples,
     topics,
@@ -182,7 +181,7 @@ def test_a_certain_front_and_an_uncertain_one_say_which_they_are(planted, tmp_pa
     told = front_sentences(planted)
     assert told[0] == "No variant beats A and B in retrieval.ndcg@5 and seconds."
     assert told[3] == "No variant beats A and B in retrieval.ndcg@5, seconds, tokens and dollars." and len(told) == 4
-    assert front_sentences_by_cost(planted) == told[:3]
+    assert topics(planted)["Cost"] == told[:3]
     (sentence,) = front_sentences(uncertain(tmp_path / "run"))
     assert sentence.startswith("No variant beats B in retrieval.ndcg@5 and seconds. Not certain: A is not beaten in 3")
     assert sentence.endswith("% of resamples.")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from rag_lab.comparison.comparison import Comparison, with_answers
-from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.tables.hyde_study import study_conclusion, study_sentences
+from rag_lab.comparison.findings.conclusions import conclusions, study_conclusion, study_sentences
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.shown_comparison import compare
