@@ -24,22 +24,11 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 from rag_lab.data.evidence import distinct
+from rag_lab.evaluation import metric
 from rag_lab.evaluation.measures.coverage import Part, counted_ranks, covers, first_ranks
-from rag_lab.evaluation.metric import (
-    IN_TOKENS,
-    Family,
-    Gap,
-    Metric,
-    MetricInfo,
-    Needs,
-    Tools,
-    TraceMetric,
-    find_gap,
-    scored,
-)
 from rag_lab.records import Hit, Score, Trace
 
-_NEEDS: Needs = frozenset({"ranking", "evidence"})
+_NEEDS: metric.Needs = frozenset({"ranking", "evidence"})
 _EVIDENCE_RECALL = "evidence_recall"
 # Our name -> ir_measures' name.
 _MEASURES = {"ndcg": "nDCG", "mrr": "RR", "map": "AP", "recall": "R", "precision": "P", "success": "Success"}
@@ -60,14 +49,16 @@ _TEXT_SENTENCES = {
 }
 
 TEXT_INFOS = tuple(
-    MetricInfo(f"retrieval.{name}{IN_TOKENS}", f"{sentence} A token is {CHARACTERS_A_TOKEN} characters.", _NEEDS)
+    metric.MetricInfo(
+        f"retrieval.{name}{metric.IN_TOKENS}", f"{sentence} A token is {CHARACTERS_A_TOKEN} characters.", _NEEDS
+    )
     for name, sentence in _TEXT_SENTENCES.items()
 )
 
 INFOS = (
-    *(MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items()),
+    *(metric.MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items()),
     *TEXT_INFOS,
-    MetricInfo(
+    metric.MetricInfo(
         "retrieval.<measure>",
         "Any other measure, by its name in ir_measures: `retrieval.Rprec`, `retrieval.nDCG(dcg='exp-log2')@10`.",
         _NEEDS,
@@ -92,7 +83,7 @@ def read_within(hits: Sequence[Hit], n_tokens: int) -> Iterator[Part]:
         left -= read
 
 
-def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | Gap:
+def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | metric.Gap:
     parts = list(read_within(trace.ranked, n_tokens))
     evidence = distinct(trace.question.evidence)
     found = [
@@ -121,7 +112,7 @@ class RetrievalMetric:
     name: str
     measure: str
     by_item: bool = False
-    needs: Needs = _NEEDS
+    needs: metric.Needs = _NEEDS
     is_traced: ClassVar[bool] = True
 
     def identity(self) -> Mapping[str, Any]:
@@ -130,11 +121,11 @@ class RetrievalMetric:
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""
-        gaps = [find_gap(trace, self.needs) for trace in traces]
+        gaps = [metric.find_gap(trace, self.needs) for trace in traces]
         values = iter(self._values_or_gap([trace for trace, gap in zip(traces, gaps, strict=True) if gap is None]))
-        return [scored(trace, self.name, gap or next(values)) for trace, gap in zip(traces, gaps, strict=True)]
+        return [metric.scored(trace, self.name, gap or next(values)) for trace, gap in zip(traces, gaps, strict=True)]
 
-    def _values_or_gap(self, traces: Sequence[Trace]) -> Sequence[float | Gap]:
+    def _values_or_gap(self, traces: Sequence[Trace]) -> Sequence[float | metric.Gap]:
         """Return the values; what breaks in one of the packages behind ir_measures costs this measure alone."""
         items, n_hits = [], []
         for trace in traces:
@@ -151,15 +142,15 @@ class RetrievalMetric:
             found = iter(_calculate(self.measure, alone, lengths))
             return [sum(next(found) for _ in of_question) / len(of_question) for of_question in items]
         except Exception as error:
-            gap = Gap("failed", f"ir_measures gave up: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
-            return [gap] * len(traces)
+            reason = f"ir_measures gave up: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            return [metric.Gap("failed", reason)] * len(traces)
 
 
-def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
+def build(name: str, info: metric.MetricInfo, argument: str, tools: metric.Tools) -> metric.Metric:
     """Return the measure called `name`; `argument` is its cut-off, its tokens, or its own name in ir_measures."""
     if info in TEXT_INFOS:
-        measure = _TEXT_COMPUTE[info.name.removeprefix("retrieval.").removesuffix(IN_TOKENS)]
-        return TraceMetric(name, info.needs, partial(_measured, measure=measure, n_tokens=int(argument)))
+        measure = _TEXT_COMPUTE[info.name.removeprefix("retrieval.").removesuffix(metric.IN_TOKENS)]
+        return metric.TraceMetric(name, info.needs, partial(_measured, measure=measure, n_tokens=int(argument)))
     ours = info.name.removeprefix("retrieval.").removesuffix("@k")
     if ours == _EVIDENCE_RECALL:
         return RetrievalMetric(name, f"R@{argument}", by_item=True)
@@ -190,4 +181,4 @@ def _judgements(items: _Items, n_hits: int) -> dict[str, int]:
     return judgements
 
 
-FAMILY = Family(INFOS, build)
+FAMILY = metric.Family(INFOS, build)
