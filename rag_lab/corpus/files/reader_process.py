@@ -21,18 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.corpus.config import BY_SUFFIX, FILE_READERS
-from rag_lab.corpus.load.loader import (
-    MAX_FILE_BYTES,
-    MAX_FILE_CHARS,
-    SUFFIX,
-    Loaded,
-    Loader,
-    LoadError,
-    load_documents,
-    loaded_from,
-    loaded_json,
-    parsing,
-)
+from rag_lab.corpus.load import loader as loading
 from rag_lab.corpus.load.pdf_vision import PAGES
 from rag_lab.corpus.normalize import normalize_documents
 from rag_lab.errors import RagLabError
@@ -42,12 +31,12 @@ _MAX_LINE_CHARS = 1_000_000
 
 _PDF = "pdf_text" if find_spec("pymupdf") else "pdfium"  # where no configuration says how a PDF is read
 
-LOADERS: dict[str, Loader] = {
+LOADERS: dict[str, loading.Loader] = {
     ".pdf": FILE_READERS.find(_PDF).value,
     **{suffix: FILE_READERS.find(name).value for suffix, name in BY_SUFFIX.items()},
-    SUFFIX: load_documents,
+    loading.SUFFIX: loading.load_documents,
 }
-ALLOWED = ", ".join(suffix for suffix in LOADERS if suffix != SUFFIX)  # what people put into a folder
+ALLOWED = ", ".join(suffix for suffix in LOADERS if suffix != loading.SUFFIX)  # what people put into a folder
 MAX_BYTES = 2 * 2**30  # of the worker's address space
 SECONDS = 120  # in which a file is read, where no configuration says otherwise
 _COMMAND = (sys.executable, "-P", "-m", "rag_lab.corpus.files.reader_process")
@@ -57,39 +46,49 @@ _OUT_OF_MEMORY = 3  # exit status
 _IDLE_S = 60.0
 
 
-def load(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS) -> Loaded:
+def load(path: Path, source: str, loaders: Mapping[str, loading.Loader] = LOADERS) -> loading.Loaded:
     """Read one file by the loader of its suffix, which is matched without regard to case, and normalize its text.
 
     The title is "" where the file has none of its own: it may have been read under another name.
     """
     loader = loaders[path.suffix.lower()]
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise LoadError(f"the file is larger than {MAX_FILE_BYTES / 2**20:.0f} MiB; split or remove it.")
-        with parsing("file"):
+        if path.stat().st_size > loading.MAX_FILE_BYTES:
+            raise loading.LoadError(
+                f"the file is larger than {loading.MAX_FILE_BYTES / 2**20:.0f} MiB; split or remove it."
+            )
+        with loading.parsing("file"):
             loaded = loader(path, source)
     except OSError as error:
-        raise LoadError(f"the file cannot be read: {error.strerror}; check its permissions.", lasting=False) from None
+        raise loading.LoadError(
+            f"the file cannot be read: {error.strerror}; check its permissions.", lasting=False
+        ) from None
     n_chars = sum(len(document.text) for document in loaded.documents)
-    if n_chars > MAX_FILE_CHARS:
-        raise LoadError(f"the file holds {n_chars:,} characters, more than {MAX_FILE_CHARS:,} are not read; split it.")
+    if n_chars > loading.MAX_FILE_CHARS:
+        raise loading.LoadError(
+            f"the file holds {n_chars:,} characters, more than {loading.MAX_FILE_CHARS:,} are not read; split it."
+        )
     longest = max(len(line) for document in loaded.documents for line in document.text.split("\n"))
     if longest > _MAX_LINE_CHARS:
-        raise LoadError(f"the file has a line of {longest:,} characters, which is no prose; break it into lines.")
+        raise loading.LoadError(
+            f"the file has a line of {longest:,} characters, which is no prose; break it into lines."
+        )
     documents = normalize_documents(loaded.documents)
     if not documents:
-        raise LoadError("the file is empty; add text or remove it.")
+        raise loading.LoadError("the file is empty; add text or remove it.")
     return replace(loaded, documents=documents)
 
 
-def load_bounded(path: Path, source: str, loaders: Mapping[str, Loader] = LOADERS, seconds: float = SECONDS) -> Loaded:
+def load_bounded(
+    path: Path, source: str, loaders: Mapping[str, loading.Loader] = LOADERS, seconds: float = SECONDS
+) -> loading.Loaded:
     """Read one file as `load` does, in the worker; by a reader that is not ours in this process."""
     loader = loaders[path.suffix.lower()]
     target = f"{loader.__module__}:{getattr(loader, '__qualname__', '')}"
     name = next((name for name, built in FILE_READERS.built_in.items() if built.target == target), "")
     if not name:
         return load(path, source, loaders)
-    return loaded_from(worker.call("load", str(path.absolute()), source, name, seconds=seconds), source)
+    return loading.loaded_from(worker.call("load", str(path.absolute()), source, name, seconds=seconds), source)
 
 
 class _Worker:
@@ -109,7 +108,7 @@ class _Worker:
                 if line := self._reply(json.dumps(request).encode() + b"\n"):
                     reply = json.loads(line)
                     if "error" in reply:
-                        raise LoadError(reply["error"], reply["lasting"])
+                        raise loading.LoadError(reply["error"], reply["lasting"])
                     return reply["value"]
                 if (status := self._end()) not in _GONE:
                     break
@@ -117,11 +116,11 @@ class _Worker:
             start = " ".join(_COMMAND[1:])
             raise RagLabError(f"The process that reads files does not start; run `{start}` to see why.")
         if status == -signal.SIGALRM:
-            raise LoadError(
+            raise loading.LoadError(
                 f"the file takes more than {seconds:g} s to read; split or remove it, or allow more by "
                 "corpus.file_seconds."
             )
-        raise LoadError(
+        raise loading.LoadError(
             f"the file is damaged, or takes more than {MAX_BYTES / 2**30:.0f} GiB of memory to read; split or remove "
             "it.",
             status not in _GONE,
@@ -165,7 +164,7 @@ worker = _Worker()
 
 def _load(path: str, source: str, reader: str) -> Any:
     file = Path(path)
-    return loaded_json(load(file, source, {file.suffix.lower(): FILE_READERS.find(reader).value}))
+    return loading.loaded_json(load(file, source, {file.suffix.lower(): FILE_READERS.find(reader).value}))
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {"load": _load, **PAGES}
@@ -186,7 +185,7 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_REAL, request["seconds"])
         try:
             reply = json.dumps({"value": FUNCTIONS[request["do"]](*request["arguments"])}).encode()
-        except LoadError as error:
+        except loading.LoadError as error:
             reply = json.dumps({"error": str(error), "lasting": error.lasting}).encode()
         except MemoryError:
             os._exit(_OUT_OF_MEMORY)

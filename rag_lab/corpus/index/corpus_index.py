@@ -21,18 +21,7 @@ from rag_lab.corpus.files.attributes import Attributes
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.files.tracking import Changes, IndexedFile, file_digests, track
-from rag_lab.corpus.index.build import (
-    CHUNKS,
-    FOR_NOW,
-    MANIFEST,
-    SEARCHED,
-    Manifest,
-    Recipe,
-    ensure_index,
-    files_of_the_same_text,
-    index_path,
-    made_of,
-)
+from rag_lab.corpus.index import build as indexes
 from rag_lab.corpus.index.chunk_store import ChunkStore, best_units
 from rag_lab.corpus.index.locate import locate_evidence
 from rag_lab.corpus.index.vectors import TOOK, ChildVectors, TruncatedChildren, truncated_children
@@ -67,7 +56,7 @@ class CorpusIndex:
         self.vectors = vectors
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
-        self.chunks = ChunkStore(path / CHUNKS)  # documents, parents and children with their texts
+        self.chunks = ChunkStore(path / indexes.CHUNKS)  # documents, parents and children with their texts
         self._truncation: TruncatedChildren | None = None
         self._sparse: dict[tuple[SparseName, Analyzer, Unit, Labels | None], SparseIndex] = {}
         self._languages: dict[Labels | None, str] = {}
@@ -86,12 +75,12 @@ class CorpusIndex:
     @property
     def is_built(self) -> bool:
         """Whether the index is on disk, undamaged; one that is not can only tell its digest."""
-        return is_whole(self.path, except_in=SEARCHED)
+        return is_whole(self.path, except_in=indexes.SEARCHED)
 
     @property
     def is_retryable(self) -> bool:
         """Whether another attempt may read more: then it is built again when it is opened again."""
-        return FOR_NOW in self.manifest.made_of
+        return indexes.FOR_NOW in self.manifest.made_of
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -124,25 +113,25 @@ class CorpusIndex:
     @property
     def has_vectors(self) -> bool:
         """Whether the children's vectors are on disk, undamaged."""
-        return is_whole(self.vectors.folder(self.path / SEARCHED))
+        return is_whole(self.vectors.folder(self.path / indexes.SEARCHED))
 
     @cached_property
     def vector_store(self) -> SearchedRows:
         """The children's vectors, built where they are missing."""
         self.ensure_vectors()
-        return self.vectors.open(self.path / SEARCHED)
+        return self.vectors.open(self.path / indexes.SEARCHED)
 
     def ensure_vectors(self) -> None:
         """Embed the children and write their vectors, where they are not on disk."""
         if not self.has_vectors:
-            self.vectors.ensure(self.path / SEARCHED, self.chunks.children())
+            self.vectors.ensure(self.path / indexes.SEARCHED, self.chunks.children())
 
     def price(self, *, with_vectors: bool) -> dict[str, Any]:
         """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors."""
-        texts = bytes_on_disk(self.path / CHUNKS)
+        texts = bytes_on_disk(self.path / indexes.CHUNKS)
         if not with_vectors or self._store_name or not self.has_vectors:
             return {"chunks": 0, "seconds": None, "bytes": texts}
-        folder = self.vectors.folder(self.path / SEARCHED)
+        folder = self.vectors.folder(self.path / indexes.SEARCHED)
         took = folder / TOOK
         seconds = float(json.loads(took.read_bytes())["seconds"]) if took.is_file() else None
         return {"chunks": self.manifest.n_children, "seconds": seconds, "bytes": texts + bytes_on_disk(folder)}
@@ -151,7 +140,9 @@ class CorpusIndex:
     def truncation(self) -> TruncatedChildren | None:
         """What the embedding model never reads of the children; None where it does not say how much it reads."""
         if self._truncation is None:
-            self._truncation = truncated_children(self.vectors.embedder, self.path / SEARCHED, self.chunks.children)
+            self._truncation = truncated_children(
+                self.vectors.embedder, self.path / indexes.SEARCHED, self.chunks.children
+            )
         return self._truncation
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
@@ -205,7 +196,7 @@ class CorpusIndex:
         key = (name, self.analyzer(analyzer, visible), units, visible)
         if key not in self._sparse:
             texts = self.chunks.children if units == "child" else self.chunks.files
-            self._sparse[key] = open_sparse(self.path / SEARCHED, *key[:2], texts, units, visible)
+            self._sparse[key] = open_sparse(self.path / indexes.SEARCHED, *key[:2], texts, units, visible)
         return self._sparse[key]
 
     def text(self, hit: Hit) -> str:
@@ -240,12 +231,12 @@ class CorpusIndex:
 
     @cached_property
     def _same_text(self) -> dict[str, tuple[str, ...]]:
-        return files_of_the_same_text(self.chunks.pages())
+        return indexes.files_of_the_same_text(self.chunks.pages())
 
     @cached_property
-    def manifest(self) -> Manifest:
+    def manifest(self) -> indexes.Manifest:
         """What is known of the index without opening it."""
-        return TypeAdapter(Manifest).validate_json((self.path / MANIFEST).read_bytes())
+        return TypeAdapter(indexes.Manifest).validate_json((self.path / indexes.MANIFEST).read_bytes())
 
 
 def open_index(
@@ -283,10 +274,12 @@ def open_index(
         remembered = replace(embedder, progress=progress)
     else:
         remembered = RememberedEmbedder(embedder, home / "vectors.sqlite", progress)
-    recipe = Recipe(config, reading, splitter_of(config, remembered, splitter))
+    recipe = indexes.Recipe(config, reading, splitter_of(config, remembered, splitter))
     vectors = ChildVectors(remembered, store, custom_store)
     if not build:
-        return CorpusIndex(index_path(made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems)
-    path = ensure_index(listing, digests, recipe, home)
+        return CorpusIndex(
+            indexes.index_path(indexes.made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems
+        )
+    path = indexes.ensure_index(listing, digests, recipe, home)
     changes = track(home, corpus_dir, dict(cut_identity(config, recipe.splitter)), digests)
     return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
