@@ -15,7 +15,6 @@ from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rag_lab.notebook.label import Found
     from rag_lab.pipeline import Pipeline
     from rag_lab.records import Question, Trace
 
@@ -52,7 +51,9 @@ def ask(
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --set answer.name=llm --set models.generation=gemini:gemini-2.5-flash
     """
+    from rag_lab.access import allowed_labels
     from rag_lab.notebook.views.trace_view import toy_of
+    from rag_lab.records import Question
 
     if not question.strip():
         raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
@@ -65,7 +66,11 @@ def ask(
             ) from None
     permissions = None if may_see is None else tuple(name for name in may_see if name)
     pipeline = open_pipeline(dataset, settings)
-    _refuse_nothing_to_see(pipeline.index.chunks.labels, permissions, namespace)
+    # The same is said of a namespace that is not there and of one that is closed: whose documents exist is no answer.
+    asker = Question("asked", "", may_see=permissions, namespace=namespace)
+    allowed = allowed_labels(pipeline.index.chunks.labels, asker)
+    if allowed is not None and not allowed:
+        raise ConfigError("There is no document that this asker may see; check --namespace and --may-see.")
     trace = pipeline.ask(question, permissions, namespace)
     for record in trace.stages:
         if record.status != "ok":
@@ -78,16 +83,6 @@ def ask(
         typer.echo(f"\n{note}", err=True)
     if label:
         label_passage(pipeline, trace.question)
-
-
-def _refuse_nothing_to_see(labels: frozenset[str], permissions: tuple[str, ...] | None, namespace: str | None) -> None:
-    """Say the same of a namespace that is not there and of one that is closed: whose documents exist is no answer."""
-    from rag_lab.access import allowed_labels
-    from rag_lab.records import Question
-
-    allowed = allowed_labels(labels, Question("asked", "", may_see=permissions, namespace=namespace))
-    if allowed is not None and not allowed:
-        raise ConfigError("There is no document that this asker may see; check --namespace and --may-see.")
 
 
 def _answer(trace: Trace) -> str:
@@ -118,8 +113,17 @@ def label_passage(pipeline: Pipeline, question: Question) -> None:
     shown = found.passages[: max(3, (height - _ROOM) // (_LINES + 1))]
     typer.echo()
     for number, passage in enumerate(shown, start=1):
+        # The sentence, row or item that is nearest to the question, and the lines around it where there is room.
+        units, at = passage.units, passage.units.index(passage.quote)
+        best = wrap(" ".join(passage.quote.split()), width - 5, max_lines=_LINES, placeholder=" …")
+        before = [" ".join(units[at - 1].split())] if at and len(best) < _LINES else []
+        after = [" ".join(units[at + 1].split())] if at + 1 < len(units) and len(best) + len(before) < _LINES else []
+        before, after = (
+            [f"    {text[: width - 6]} …" if len(text) > width - 5 else f"    {text}" for text in one]
+            for one in (before, after)
+        )
         place = _place(passage.hit.source, passage.hit.page)
-        typer.echo("\n".join([f"[{number}] {place}", *_around(passage, width)]))
+        typer.echo("\n".join([f"[{number}] {place}", *before, *(f"  > {line}" for line in best), *after]))
     while True:
         reply = str(typer.prompt(f"\n{_ASKED}", default="", show_default=False)).strip()
         if not (reply.endswith(".") and reply[:-1].isdecimal() and 0 < int(reply[:-1]) <= len(shown)):
@@ -148,17 +152,3 @@ def label_passage(pipeline: Pipeline, question: Question) -> None:
         f"rag-lab ask ANOTHER_QUESTION --dataset {folder} --label",
         f"rag-lab datasets check {folder}   what is labelled",
     )
-
-
-def _around(passage: Found, width: int) -> list[str]:
-    """Return the sentence, row or item that is nearest to the question, and the lines around it where there is room."""
-    units = passage.units
-    at = units.index(passage.quote)
-    best = wrap(" ".join(passage.quote.split()), width - 5, max_lines=_LINES, placeholder=" …")
-    before = [" ".join(units[at - 1].split())] if at and len(best) < _LINES else []
-    after = [" ".join(units[at + 1].split())] if at + 1 < len(units) and len(best) + len(before) < _LINES else []
-    before, after = (
-        [f"    {text[: width - 6]} …" if len(text) > width - 5 else f"    {text}" for text in one]
-        for one in (before, after)
-    )
-    return [*before, *(f"  > {line}" for line in best), *after]

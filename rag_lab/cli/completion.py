@@ -101,17 +101,13 @@ def settings(incomplete: str) -> list[tuple[str, str]]:
     offered = []
     for section, of_section in PipelineConfig.model_fields.items():
         for name, field in getattr(of_section.annotation, "model_fields", {}).items():
-            offered += [(f"{section}.{name}={value}", field.description or "") for value in _values(field)]
+            default = field.get_default(call_default_factory=True)
+            if not isinstance(default, dict):
+                modules = [name for each in field.metadata if hasattr(each, "names") for name in each.names()]
+                choices = ["true", "false"] if field.annotation is bool else list(map(str, _choices(field.annotation)))
+                values = modules or choices or ["null" if default is None else str(default)]
+                offered += [(f"{section}.{name}={value}", field.description or "") for value in values]
     return [(setting, what) for setting, what in offered if setting.startswith(incomplete)]
-
-
-def _values(field: Any) -> list[str]:
-    default = field.get_default(call_default_factory=True)
-    if isinstance(default, dict):
-        return []
-    modules = [name for each in field.metadata if hasattr(each, "names") for name in each.names()]
-    choices = ["true", "false"] if field.annotation is bool else list(map(str, _choices(field.annotation)))
-    return modules or choices or ["null" if default is None else str(default)]
 
 
 def _choices(annotation: Any) -> list[Any]:

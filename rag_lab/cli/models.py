@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -109,9 +108,20 @@ def list_(
     """
     from huggingface_hub import CacheNotFound, scan_cache_dir
 
+    from rag_lab.models.providers import MODEL_KINDS, providers_of
     from rag_lab.models.remote.ollama_server import OllamaServer
+    from rag_lab.models.weights import packaged
 
-    rows, note = list(_packaged()), ""
+    rows, note = [], ""
+    providers: dict[str, list[str]] = {}  # of each packaged model
+    for kind in MODEL_KINDS:
+        for provider, each in providers_of(kind).items():
+            if each.packaged and provider not in providers.setdefault(each.packaged, []):
+                providers[each.packaged].append(provider)
+    for name, those in sorted(providers.items()):
+        with suppress(ModelError):  # `doctor` says how to install it
+            also = "".join(f", also {other}:{name}" for other in those[1:])
+            rows.append((f"{those[0]}:{name}", bytes_on_disk(packaged(name)), f"packaged{also}"))
     with suppress(CacheNotFound):
         for repository in sorted(scan_cache_dir().repos, key=lambda repository: repository.repo_id):
             if repository.repo_type == "model":
@@ -129,24 +139,6 @@ def list_(
     typer.echo(text_table(("model", "MB", ""), table))
     if note:
         typer.echo(note)
-
-
-def _packaged() -> Iterator[tuple[str, int, str]]:
-    from rag_lab.models.providers import MODEL_KINDS, providers_of
-    from rag_lab.models.weights import packaged
-
-    providers: dict[str, list[str]] = {}
-    for kind in MODEL_KINDS:
-        for provider, each in providers_of(kind).items():
-            if each.packaged and provider not in providers.setdefault(each.packaged, []):
-                providers[each.packaged].append(provider)
-    for name, those in sorted(providers.items()):
-        try:
-            path = packaged(name)
-        except ModelError:
-            continue  # `doctor` says how to install it
-        also = "".join(f", also {other}:{name}" for other in those[1:])
-        yield f"{those[0]}:{name}", bytes_on_disk(path), f"packaged{also}"
 
 
 @app.command()

@@ -172,7 +172,16 @@ def write_module(kind: str, name: str, out: Path) -> list[Path]:
         )
     class_name, parts = class_of(name), kinds[kind]
     code = "".join(f"    {line}" if line.strip() else line for line in parts["code"].splitlines(keepends=True))
-    values = {**parts, "name": name, "class_name": class_name, "code": code, "imports": _imports(code)}
+    # What `code` names, and what every module needs, is imported: of Python's own, then what is installed.
+    wanted: dict[str, list[str]] = {}
+    for word, module in sorted(_IMPORTS.items(), key=lambda item: item[::-1]):
+        if word in ("ClassVar", "dataclass") or re.search(rf"\b{word}\b", code):
+            wanted.setdefault(module, []).append(word)
+    groups = {True: "", False: ""}
+    for module, words in wanted.items():
+        groups[module.partition(".")[0] in sys.stdlib_module_names] += f"from {module} import {', '.join(words)}\n"
+    imports = "\n".join(filter(None, groups.values()))
+    values = {**parts, "name": name, "class_name": class_name, "code": code, "imports": imports}
     experiment = {
         "name": name,
         "question": f"What does {name} add?",
@@ -211,18 +220,6 @@ def named_by(kind: str, name: str) -> str:
             line: str = yaml.safe_dump({part: kept}, default_flow_style=True, width=1000).strip()[1:-1]
             return line.replace("MODULE", f"{name}:{class_of(name)}")
     return ""
-
-
-def _imports(code: str) -> str:
-    """Return the lines that import what `code` names, and what every module needs."""
-    found: dict[str, list[str]] = {}
-    for name, module in sorted(_IMPORTS.items(), key=lambda item: item[::-1]):
-        if name in ("ClassVar", "dataclass") or re.search(rf"\b{name}\b", code):
-            found.setdefault(module, []).append(name)
-    groups = {True: "", False: ""}  # of Python's own, and installed
-    for module, names in found.items():
-        groups[module.partition(".")[0] in sys.stdlib_module_names] += f"from {module} import {', '.join(names)}\n"
-    return "\n".join(filter(None, groups.values()))
 
 
 def _kinds() -> dict[str, dict[str, Any]]:

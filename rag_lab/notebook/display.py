@@ -32,9 +32,7 @@ def show(trace: Trace) -> None:
 def show_question(run: Comparison | Path | str, question_id: str) -> None:
     """Display what every variant of a run did with one question, side by side.
 
-    Args:
-        run: a run folder, or what `compare` made of it (faster where several questions are shown).
-        question_id: the question, as in the dataset.
+    `run` is a run folder, or what `compare` made of it, which is faster where several questions are shown.
     """
     from IPython.display import HTML, display
 
@@ -72,12 +70,8 @@ def texts_table(frame: pd.DataFrame) -> Styler:
 def status(run: RunFolder | Path | str, *, watch: bool = False, every_s: float = 2.0) -> SweepStatus:
     """Return how a run stands, which shows itself; with `watch` it is shown, anew, until the run ends.
 
-    To interrupt the cell ends watching, not the sweep.
-
-    Args:
-        run: its folder; the sweep may run in another process, or on another machine that shares the folder.
-        watch: show it below the cell until it runs no more.
-        every_s: seconds between two looks.
+    The sweep may run in another process, or on another machine that shares the folder; to interrupt the cell ends
+    watching, not the sweep.
     """
     path = run.path if isinstance(run, RunFolder) else Path(run)
     found = sweep_status(path)

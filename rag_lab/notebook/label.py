@@ -67,9 +67,23 @@ class Labelling(Clickable):
 
     @property
     def passages(self) -> list[Found]:
-        """What the pipelines found for the question, the best of each first."""
+        """What the pipelines found for the question, in turn, the best of each first, each place once."""
         if self._place not in self._found:
-            self._found[self._place] = self._search(self.questions[self._place])
+            question = self.questions[self._place]
+            rankings = [
+                (one, one.run([question], answer=(), read=lambda _: _NO_FIELDS)[0].ranked) for one in self._pipelines
+            ]
+            found: dict[tuple[str, int | None, int, int], tuple[Hit, str]] = {}
+            for rank in range(max((len(hits) for _, hits in rankings), default=0)):
+                for pipeline, hits in rankings:
+                    if rank < len(hits):
+                        hit = hits[rank]
+                        found.setdefault((hit.source, hit.page, hit.start, hit.end), (hit, pipeline.index.text(hit)))
+            shown = list(found.values())[:MOST]
+            quotes = nearest_quotes(self._pipelines[0].parts, question, [text for _, text in shown])
+            self._found[self._place] = [
+                _in_parts(hit, text, quote) for (hit, text), quote in zip(shown, quotes, strict=True)
+            ]
         return self._found[self._place]
 
     def take(self, number: int, quote: str = "") -> None:
@@ -122,21 +136,6 @@ class Labelling(Clickable):
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.passages):
             raise ConfigError(f"There are {len(self.passages)} passages, numbered from 1; got {number!r:.40}.")
         return self.passages[number - 1]
-
-    def _search(self, question: Question) -> list[Found]:
-        """Return the passages of all pipelines in turn, best first, each place once."""
-        rankings = [
-            (one, one.run([question], answer=(), read=lambda _: _NO_FIELDS)[0].ranked) for one in self._pipelines
-        ]
-        found: dict[tuple[str, int | None, int, int], tuple[Hit, str]] = {}
-        for rank in range(max((len(hits) for _, hits in rankings), default=0)):
-            for pipeline, hits in rankings:
-                if rank < len(hits):
-                    hit = hits[rank]
-                    found.setdefault((hit.source, hit.page, hit.start, hit.end), (hit, pipeline.index.text(hit)))
-        shown = list(found.values())[:MOST]
-        quotes = nearest_quotes(self._pipelines[0].parts, question, [text for _, text in shown])
-        return [_in_parts(hit, text, quote) for (hit, text), quote in zip(shown, quotes, strict=True)]
 
     @property
     def _dataset(self) -> Dataset:

@@ -11,13 +11,9 @@ _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def parameters(namespace: Mapping[str, Any], declared: Mapping[str, type]) -> dict[str, Any]:
-    """Return the parameters of a notebook, in the order of `declared`.
+    """Return the parameters of a notebook out of its `globals()`, in the order of `declared`: name to str, int or bool.
 
     A whole number given for text is its digits, because `papermill -p QUESTIONS 8` sends a number.
-
-    Args:
-        namespace: the notebook's `globals()`.
-        declared: name to type (str, int or bool) of what the parameters cell sets.
     """
     # The names that the last cell of papermill's sets, among the cells that IPython has run.
     source = next((cell for cell in reversed(namespace.get("In", ())) if cell.startswith(_INJECTED)), "")

@@ -48,7 +48,20 @@ class VariantRun(VariantWork):
         if problems := metric_problems(metrics, bool(values["JUDGE"]), language=values["JUDGE_LANGUAGE"]):
             raise ConfigError("; ".join(problems))
         dataset, out = Dataset.load(values["DATASET"]), Path(values["OUT"]) if values["OUT"] else None
-        questions, answered = _questions(dataset, values["QUESTIONS"])
+        wanted = values["QUESTIONS"]  # all, a stratified sample of a size, or those of a run folder's plan
+        questions = answered = tuple(question.question_id for question in dataset.questions)
+        if wanted.isdigit():
+            if int(wanted) == 0:
+                raise ConfigError("QUESTIONS must be at least one, got 0; leave it empty for all.")
+            chosen = set(stratified(dataset.questions, int(wanted), seed=0))
+            questions = answered = tuple(question_id for question_id in questions if question_id in chosen)
+        elif wanted:
+            run = RunFolder.open(Path(wanted).parent)
+            missing = [question_id for question_id in run.questions if question_id not in set(questions)]
+            if missing:
+                unknown = ", ".join(missing[:5])
+                raise ConfigError(f"{wanted} asks questions that {dataset.name} does not have: {unknown}.")
+            questions, answered = run.questions, run.answered
         return cls(
             pipeline=Pipeline(dataset, config, progress=out is None),
             questions=questions,
@@ -64,21 +77,3 @@ class VariantRun(VariantWork):
     def summary(self) -> pd.DataFrame:
         """Return the mean of each metric with its 95% interval, and how many were scored, failed or not applicable."""
         return summary_table([parse_name(metric).name for metric in self.metrics], self.scores)
-
-
-def _questions(dataset: Dataset, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids to ask and to answer: all, a stratified sample of a size, or those of a run folder's plan."""
-    ids = tuple(question.question_id for question in dataset.questions)
-    if not wanted:
-        return ids, ids
-    if wanted.isdigit():
-        if int(wanted) == 0:
-            raise ConfigError("QUESTIONS must be at least one, got 0; leave it empty for all.")
-        chosen = set(stratified(dataset.questions, int(wanted), seed=0))
-        sample = tuple(question_id for question_id in ids if question_id in chosen)
-        return sample, sample
-    run = RunFolder.open(Path(wanted).parent)
-    missing = [question_id for question_id in run.questions if question_id not in set(ids)]
-    if missing:
-        raise ConfigError(f"{wanted} asks questions that {dataset.name} does not have: {', '.join(missing[:5])}.")
-    return run.questions, run.answered

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from rag_lab._kit.wording import DASH, interval, listing, p_value, plain, signed, signed_interval, some_of, text_table
 from rag_lab.comparison.across import AcrossRuns, compare_runs
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.findings.caveats import FEW, measures_cutting
-from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.findings.evidence_sentences import baseline_sentence
-from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.findings.search_sentences import race_sentences
+from rag_lab.comparison.findings import caveats, conclusions, evidence_sentences, recommendation, search_sentences
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import shown
 from rag_lab.report.tables.score_tables import CORRECTIONS, tables_across
@@ -41,17 +37,9 @@ def compare_text(
 ) -> str:
     """Return the comparison of a run's variants, or of two runs of the same questions, with all of its tables.
 
-    A CSV has one row a (variant, metric), or with all pairs a (variant, metric, against).
-
-    Args:
-        run: a run folder.
-        other: another one.
-        form: `text`, `markdown`, `latex` or `csv`.
-        only: names of tables, without the sentences; all where empty.
-        options: correction, pairs, and of one run margins and without_known; see `read_comparison`.
-
-    Raises:
-        RagLabError: if a folder is no run or has no scores, the runs share no question, or an option is unknown.
+    `only` names tables, without the sentences; `options` are correction, pairs, and of one run margins and
+    without_known, see `read_comparison`. A CSV has one row a (variant, metric), or with all pairs a (variant, metric,
+    against).
     """
     from rag_lab.report.sections import named_tables  # which loads what draws figures
 
@@ -64,7 +52,7 @@ def compare_text(
     if isinstance(found, AcrossRuns):
         sentences, tables = found.sentences, tables_across(found)
     else:
-        sentences = [asked_sentence(len(found.run.questions), found.run.left_out), *conclusions(found)]
+        sentences = [asked_sentence(len(found.run.questions), found.run.left_out), *conclusions.conclusions(found)]
         tables = named_tables(found)
     if form == "csv":
         on = ["variant_id", "metric"]
@@ -89,7 +77,20 @@ def compare_text(
 def compare_screen(run: Path | str, other: Path | str | None = None, **options: Any) -> str:
     """Return what a run, or two, come to on one screen; see `compare_text`."""
     found = _read(run, other, **options)
-    return _screen_across(found) if isinstance(found, AcrossRuns) else screen(found)
+    if not isinstance(found, AcrossRuns):
+        return screen(found)
+    scales = {**found.second.scales, **found.first.scales}
+    parts = _Shown(  # every variant of both, against the first run's baseline
+        names={variant: found.label(variant) for variant in dict.fromkeys(found.summary["variant_id"])},
+        metrics=tuple(dict.fromkeys(found.summary["metric"])),
+        directed=lambda metric: scales[metric].named(metric) if metric in scales else metric,
+        summary=found.summary,
+        differences=found.differences,
+        baseline=f"{found.names[0]}/{found.first.run.baseline}",
+        correction=found.first.correction,
+    )
+    changed = [f"{change.what}: {change.first} → {change.second}" for change in found.changes]
+    return _screen([*found.sentences, *changed], parts)
 
 
 def _read(
@@ -145,32 +146,19 @@ def screen(comparison: Comparison) -> str:
     failed = comparison.failed.items()
     sentences += [f"{comparison.name(variant)} has no scores: {reason}" for variant, reason in failed]
     if comparison.is_unlabelled:
-        sentences += conclusions(comparison)
+        sentences += conclusions.conclusions(comparison)
     else:
-        found = recommendation(comparison)
+        found = recommendation.recommendation(comparison)
         answers = f"Answers: {found.answers}" if found.answers else ""
         sentences += [found.headline, *filter(None, (answers, found.first)), *found.labels]
-        sentences += measures_cutting(comparison)
+        sentences += caveats.measures_cutting(comparison)
         sentences += [one.sentence for one in comparison.preferences]
-        sentences += [f"{sentence} --table evidence has every variant." for sentence in baseline_sentence(comparison)]
-    sentences += race_sentences(comparison.race, cost_of(run))[:2] if comparison.race else []
+        sentences += [
+            f"{sentence} --table evidence has every variant."
+            for sentence in evidence_sentences.baseline_sentence(comparison)
+        ]
+    sentences += search_sentences.race_sentences(comparison.race, cost_of(run))[:2] if comparison.race else []
     return _screen(sentences, parts)
-
-
-def _screen_across(found: AcrossRuns) -> str:
-    """Return the same of two runs: every variant of both, against the first run's baseline, and what changed."""
-    scales = {**found.second.scales, **found.first.scales}
-    parts = _Shown(
-        names={variant: found.label(variant) for variant in dict.fromkeys(found.summary["variant_id"])},
-        metrics=tuple(dict.fromkeys(found.summary["metric"])),
-        directed=lambda metric: scales[metric].named(metric) if metric in scales else metric,
-        summary=found.summary,
-        differences=found.differences,
-        baseline=f"{found.names[0]}/{found.first.run.baseline}",
-        correction=found.first.correction,
-    )
-    changed = [f"{change.what}: {change.first} → {change.second}" for change in found.changes]
-    return _screen([*found.sentences, *changed], parts)
 
 
 def _screen(sentences: Sequence[str], parts: _Shown) -> str:
@@ -178,7 +166,7 @@ def _screen(sentences: Sequence[str], parts: _Shown) -> str:
     columns, n_most = {}, {}
     for metric in parts.metrics:
         columns[metric], n_most[metric] = _column(parts, metric)
-    thin = [metric for metric in parts.metrics if n_most[metric] < FEW]
+    thin = [metric for metric in parts.metrics if n_most[metric] < caveats.FEW]
     thick = [metric for metric in parts.metrics if metric not in thin]
     legend, names = _names(parts)
     first = ["", "", *names.values()]
@@ -198,7 +186,7 @@ def _screen(sentences: Sequence[str], parts: _Shown) -> str:
     notes = ["Mean [95% interval]; ▲ ▼: reliably better or worse than the baseline."]
     if thin and thick:
         counts = ", ".join(f"{metric} ({n_most[metric]})" for metric in thin)
-        notes.append(f"On fewer than {FEW} questions, in which hardly anything can be told: {counts}.")
+        notes.append(f"On fewer than {caveats.FEW} questions, in which hardly anything can be told: {counts}.")
     if parts.shallow:
         notes.append(f"over n: the ranking holds n hits, fewer than the cut-off of {listing(parts.shallow)}.")
     if waiting:

@@ -22,6 +22,20 @@ def to_markdown(comparison: Comparison) -> str:
     shown = [(section, section.sentences(comparison)) for section in sections(comparison, "markdown")]
     in_sections = {sentence for _, sentences in shown for sentence in sentences}
     others = (f"- **{term}**: {escape_markdown(' '.join(sentences))}" for term, sentences in box.lines[1:])
+    incidents = [
+        f"- variant {comparison.codes[variant]} {escape_markdown(comparison.label(variant))}: {escape_markdown(reason)}"
+        for variant, reason in comparison.failed.items()
+    ]
+    for one in stage_incidents(comparison):
+        did = "fell back" if one["status"] == "fallback" else "failed"
+        incidents.append(f"- stage {escape_markdown(one['stage'])} {did} {_where_and_why(one)}")
+    failed = score_incidents(comparison)
+    incidents += [f"- {escape_markdown(one['metric'])} failed {_where_and_why(one)}" for one in failed]
+    problems = comparison.manifest.get("problems", [])
+    if problems:
+        incidents.append(
+            f"- {counted(len(problems), 'problem')} in the input, the first: {escape_markdown(problems[0])}"
+        )
     parts = [
         f"# {escape_markdown(run.name)}",
         f"**{escape_markdown(run.question)}**" if run.question else "",
@@ -32,7 +46,7 @@ def to_markdown(comparison: Comparison) -> str:
         escape_markdown(asked_sentence(len(run.questions), run.left_out)),
         _list([*(one for one in conclusions(comparison) if one not in in_sections), families_sentence(comparison)]),
         *(_section(comparison, section, sentences) for section, sentences in shown),
-        _incidents(comparison),
+        "## Not as planned\n\n" + ("\n".join(incidents) or "Nothing."),
         _reproduce(comparison),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -72,7 +86,16 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
         truncated = comparison.truncation[plan.variant_id].mark
         name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}"
         name += f" ({truncated})" if truncated else ""
-        cells = [_cell(comparison, plan.variant_id, metric) for metric in metrics]
+        cells = []
+        for metric in metrics:
+            cell, ranks = comparison.cell(plan.variant_id, metric), comparison.ranks(plan.variant_id, metric)
+            if cell is None:
+                cells.append(DASH)
+                continue
+            sign = {1: " ▲", -1: " ▼", 0: ""}[comparison.reliable(plan.variant_id, metric)]
+            between = f"[{interval(cell['low'], cell['high'])}] {cell['scored']}/{cell['asked']}"
+            over = "" if ranks is None else f", over {counted(ranks, 'rank')}"
+            cells.append(f"**{plain(cell['mean'])}**{sign} {between}{over}")
         if plan.variant_id in comparison.failed:
             cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]
         of_variant = took.get(plan.variant_id, {})
@@ -81,35 +104,8 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _cell(comparison: Comparison, variant: str, metric: str) -> str:
-    cell = comparison.cell(variant, metric)
-    if cell is None:
-        return DASH
-    sign = {1: " ▲", -1: " ▼", 0: ""}[comparison.reliable(variant, metric)]
-    between = f"[{interval(cell['low'], cell['high'])}]"
-    ranks = comparison.ranks(variant, metric)
-    over = "" if ranks is None else f", over {counted(ranks, 'rank')}"
-    return f"**{plain(cell['mean'])}**{sign} {between} {cell['scored']}/{cell['asked']}{over}"
-
-
 def _list(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
-
-
-def _incidents(comparison: Comparison) -> str:
-    lines = [
-        f"- variant {comparison.codes[variant]} {escape_markdown(comparison.label(variant))}: {escape_markdown(reason)}"
-        for variant, reason in comparison.failed.items()
-    ]
-    for one in stage_incidents(comparison):
-        did = "fell back" if one["status"] == "fallback" else "failed"
-        lines.append(f"- stage {escape_markdown(one['stage'])} {did} {_where_and_why(one)}")
-    failed = score_incidents(comparison)
-    lines += [f"- {escape_markdown(one['metric'])} failed {_where_and_why(one)}" for one in failed]
-    problems = comparison.manifest.get("problems", [])
-    if problems:
-        lines.append(f"- {counted(len(problems), 'problem')} in the input, the first: {escape_markdown(problems[0])}")
-    return "## Not as planned\n\n" + ("\n".join(lines) or "Nothing.")
 
 
 def _where_and_why(one: dict[str, Any]) -> str:

@@ -7,11 +7,9 @@ from typing import Literal, get_args
 from markupsafe import Markup
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.conclusions import front_sentences, noise_sentences, study_sentences
-from rag_lab.comparison.findings.evidence_sentences import evidence_sentences
-from rag_lab.comparison.findings.search_sentences import race_sentences
+from rag_lab.comparison.findings import conclusions, evidence_sentences, search_sentences
 from rag_lab.report.figures import page_figures
-from rag_lab.report.tables import evidence_tables, score_tables, study_tables
+from rag_lab.report.tables import score_tables, study_tables
 from rag_lab.report.tables.table import Table
 from rag_lab.runs.race_record import cost_of
 
@@ -78,7 +76,7 @@ def _effects(comparison: Comparison) -> list[str]:
 def _routing(comparison: Comparison) -> list[str]:
     sentences = []
     for study in comparison.routing:
-        sentences += study_sentences(study)
+        sentences += conclusions.study_sentences(study)
         if study.learned is not None:
             sentences += study.learned.sentences()
             sentences.append(f"`{study.file_name}` beside the report holds the pipeline of that rule.")
@@ -92,7 +90,7 @@ SECTIONS = (
         "Verdict",
         EVERYWHERE,
         lambda c: c.race is not None and bool(c.race.rounds),
-        sentences=lambda c: race_sentences(c.race, cost_of(c.run)) if c.race else [],
+        sentences=lambda c: search_sentences.race_sentences(c.race, cost_of(c.run)) if c.race else [],
         tables=lambda c: {"race": study_tables.race_tables(c)},
         template="race.html",
     ),
@@ -101,8 +99,8 @@ SECTIONS = (
         "Where evidence is lost",
         "Evidence",
         applies=lambda c: not c.is_unlabelled,
-        sentences=evidence_sentences,
-        tables=lambda c: {"evidence": evidence_tables.evidence_tables(c)},
+        sentences=evidence_sentences.evidence_sentences,
+        tables=lambda c: {"evidence": study_tables.evidence_tables(c)},
         figures=page_figures.evidence_figures,
         template="evidence.html",
     ),
@@ -141,7 +139,7 @@ SECTIONS = (
         "costs",
         "What quality costs",
         "Scores",
-        sentences=front_sentences,
+        sentences=conclusions.front_sentences,
         tables=lambda c: {"front": [study_tables.front_table(c)], "costs": [score_tables.bill_table(c)]},
         figures=page_figures.front_figures,
         template="costs.html",
@@ -170,8 +168,8 @@ SECTIONS = (
         "Questions",
         EVERYWHERE,
         tables=lambda c: {
-            "changes": evidence_tables.change_tables(c),
-            "preferences": [evidence_tables.preferences_table(c)],
+            "changes": study_tables.change_tables(c),
+            "preferences": [study_tables.preferences_table(c)],
         },
         template="changes.html",
     ),
@@ -191,7 +189,7 @@ SECTIONS = (
         "Noise",
         "Method",
         applies=_is_scored,
-        sentences=noise_sentences,
+        sentences=conclusions.noise_sentences,
         tables=lambda c: {"noise": [score_tables.noise_table(c)]},
         template="noise.html",
     ),

@@ -10,11 +10,7 @@ import typer
 
 from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run, stopped_in_order
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.experiment.forecast import describe
-from rag_lab.experiment.forecast.cost_estimate import estimate, minutes_ahead
-from rag_lab.experiment.forecast.power_forecast import power_forecast, runs_of
-from rag_lab.experiment.forecast.power_text import power_text
-from rag_lab.experiment.forecast.spending import spending_rows, spent_text
+from rag_lab.experiment.forecast import cost_estimate, describe, power_forecast, power_text, spending
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run import sweep
 from rag_lab.experiment.run.outputs import failures
@@ -32,7 +28,7 @@ def confirm_long(checked: Plan, yes: bool) -> None:
     """Ask before a plan is run that takes long; nothing is asked with `yes`, nor where nobody sits at a terminal."""
     if yes or not _is_terminal():
         return
-    minutes, assumed = minutes_ahead(estimate(checked))
+    minutes, assumed = cost_estimate.minutes_ahead(cost_estimate.estimate(checked))
     if minutes <= LONG_MINUTES:
         return
     why = f" ({'; '.join(assumed)})" if assumed else ""
@@ -51,7 +47,8 @@ def start(
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
     if dry_run:
         typer.echo(describe.describe(checked))
-        if shown := power_text(power_forecast(checked, runs_of(checked, out=out))):
+        expected = power_forecast.power_forecast(checked, power_forecast.runs_of(checked, out=out))
+        if shown := power_text.power_text(expected):
             typer.echo(f"\n{shown}")
         for sentence in (sweep.post_hoc_margins(checked, out), retry_sentence(sweep.to_try_again(checked, out))):
             if sentence:
@@ -83,7 +80,7 @@ def run_with_status(
     wrote = {name for spec in answering for name in answering_models(spec, played)}
     for note in sorted({small_model_note(name, "the answers of this run") for name in wrote} - {""}):
         typer.echo(note, err=True)
-    typer.echo(f"{spent_text(run) if spending_rows(run) else 'No chat model was called.'}\n")
+    typer.echo(f"{spending.spent_text(run) if spending.spending_rows(run) else 'No chat model was called.'}\n")
     if (race := read_race(run.path)) and not race.stopped:
         typer.echo("\n".join(race_sentences(race, cost_of(run))) + "\n")
     if scores:

@@ -154,11 +154,18 @@ def _state(bench: BenchWork) -> dict[str, Any]:
     for key, value in values.items():
         if fields()[key].kind == "yaml":
             sent[key] = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True).strip() if value else ""
+    done: dict[str, Any] = {}  # of each box that the newest setting has passed: seconds, and what was not as planned
+    for record in bench.trace.stages if bench.trace else ():
+        if box := box_of_stage(record.stage):
+            before = done.setdefault(box.name, {"seconds": 0.0, "bad": "", "remembered": False})
+            before["seconds"] += record.seconds
+            before["remembered"] |= record.remembered
+            before["bad"] = before["bad"] or (record.status if record.status != "ok" else "")
     return {
         "values": sent,
         "changed": sorted(bench.toggles.changes),
         "off": [box.name for box in BOXES if is_off(box, values)],
-        "done": _done(bench),
+        "done": done,
         "box": box.name if job and (box := box_of_stage(job.step_now.partition(": ")[2])) else "",
         "question": safe(bench.question),
         "said": safe(bench.said),
@@ -174,18 +181,6 @@ def _state(bench: BenchWork) -> dict[str, Any]:
         "metrics": ", ".join(bench.metrics),
         "try_s": bench.seconds_to_try,
     }
-
-
-def _done(bench: BenchWork) -> dict[str, Any]:
-    """Return for each box that the newest setting has passed: seconds, and what was not as planned."""
-    done: dict[str, Any] = {}
-    for record in bench.trace.stages if bench.trace else ():
-        if box := box_of_stage(record.stage):
-            before = done.setdefault(box.name, {"seconds": 0.0, "bad": "", "remembered": False})
-            before["seconds"] += record.seconds
-            before["remembered"] |= record.remembered
-            before["bad"] = before["bad"] or (record.status if record.status != "ok" else "")
-    return done
 
 
 class Bench(BenchWork):

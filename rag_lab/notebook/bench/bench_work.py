@@ -104,10 +104,8 @@ class BenchWork:
     def set(self, key: str | Mapping[str, Any], value: Any = None) -> None:
         """Change a toggle by its dotted key, or several: `{"rerank.name": "none"}`.
 
-        A model that cannot be used on this machine is said, and stays: the setting may be meant for another one.
-
-        Raises:
-            ConfigError: naming every unknown key and impossible value; then nothing has changed.
+        Every unknown key and impossible value is named in a ConfigError, and nothing has changed. A model that cannot
+        be used on this machine is said, and stays: the setting may be meant for another one.
         """
         before = models_used(self.config)
         self.toggles.set({key: value} if isinstance(key, str) else key)
@@ -142,10 +140,8 @@ class BenchWork:
     def run(self, *, wait: bool = True) -> None:
         """Answer the question by the toggles as they stand, beside the setting that was run before, and what is pinned.
 
-        Where the question is a new one, these answer it, too. What is remembered is not computed again.
-
-        Args:
-            wait: for the end; else return at once, and `is_running` tells.
+        Where the question is a new one, these answer it, too. What is remembered is not computed again. Without `wait`
+        it returns at once, and `is_running` tells.
         """
         text, settings = self.question.strip(), self.toggles.side_by_side
         if not text:

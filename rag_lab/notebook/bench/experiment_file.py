@@ -45,8 +45,24 @@ def add_variants(
                 name = f"{stem}-{n}"
             known[name], added[name] = setting, changes
     if added:
-        old = path.read_text(encoding="utf-8") if path.exists() else _new(path.stem, dataset, metrics, question, base)
-        _put(path, _extended(old, added), known)
+        name = _UNSAFE.sub("-", path.stem.lower()).strip("-_")[:64] or "bench"
+        start = nested(base.differing())
+        head = {"name": name, "question": question, "dataset": dataset, "base": start, "design": "list"}
+        old = f"{_dumped(head | {'metrics': list(metrics)})}variants:\n"
+        if path.exists():
+            old = path.read_text(encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(
+            path
+        ) as partial:  # takes the place of the old one, if it reads as the variants that are expected
+            partial.write_text(_extended(old, added), encoding="utf-8")
+            read_mapping(partial)
+            try:
+                found = _read(partial)[1]
+            except ConfigError as error:
+                raise ConfigError(f"{path} stays as it was: {str(error).replace(str(partial), str(path))}") from None
+            if found != known:
+                raise ConfigError(f"{path} stays as it was: its `variants:` must be a block, one name a line.")
     return list(added)
 
 
@@ -61,13 +77,6 @@ def _read(path: Path) -> tuple[PipelineConfig, dict[str, PipelineConfig]]:
             "is list, or one that is not there."
         )
     return draft.config.base, dict(draft.config.variants)
-
-
-def _new(stem: str, dataset: str, metrics: Sequence[str], question: str, base: PipelineConfig) -> str:
-    name = _UNSAFE.sub("-", stem.lower()).strip("-_")[:64] or "bench"
-    head = {"name": name, "question": question, "dataset": dataset, "base": nested(base.differing()), "design": "list"}
-    head["metrics"] = list(metrics)
-    return f"{_dumped(head)}variants:\n"
 
 
 def _extended(text: str, added: Mapping[str, Mapping[str, Any]]) -> str:
@@ -87,20 +96,6 @@ def _extended(text: str, added: Mapping[str, Mapping[str, Any]]) -> str:
     new = [f"{indent}{line}" for line in _dumped({name: dict(keys) for name, keys in added.items()}).splitlines()]
     at = (inside[-1] if inside else start) + 1
     return "\n".join([*lines[:at], *new, *lines[at:]]) + "\n"
-
-
-def _put(path: Path, text: str, expected: Mapping[str, PipelineConfig]) -> None:
-    """Write the text in place of the file, if it reads as the variants that are expected."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-        read_mapping(partial)
-        try:
-            found = _read(partial)[1]
-        except ConfigError as error:
-            raise ConfigError(f"{path} stays as it was: {str(error).replace(str(partial), str(path))}") from None
-        if found != dict(expected):
-            raise ConfigError(f"{path} stays as it was: its `variants:` must be a block, one name a line.")
 
 
 def _dumped(data: Mapping[str, Any]) -> str:

@@ -157,11 +157,7 @@ class Toggles:
         return self.now.differing(self.start)
 
     def set(self, changes: Mapping[str, Any]) -> None:
-        """Change toggles by their dotted keys.
-
-        Raises:
-            ConfigError: naming every unknown key and impossible value; then nothing has changed.
-        """
+        """Change toggles by their dotted keys; all that are unknown or impossible are named, and nothing changed."""
         try:
             values_read = {
                 key: read(fields()[key], value) if key in fields() else value for key, value in changes.items()

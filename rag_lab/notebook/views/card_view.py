@@ -20,6 +20,12 @@ def card_view(card: ModelCard) -> Page:
         keys = "" if card.cache_mb is None else f" + {card.cache_mb:,.0f} cache of keys and values"
         memory = f"{card.memory_mb:,.0f} MiB = {card.weights_mb:,.0f} weights{keys}"
         memory += "; what a call computes with comes on top"
+    measured = []
+    if found := card.measured:
+        measured = [f"{found.tokens_per_second:,.1f} tokens a second"]
+        measured += [] if found.memory_mb is None else [f"{found.memory_mb:,.0f} MiB"]
+        measured += [] if found.load_s is None else [f"{found.load_s:,.1f} s to load"]
+        measured += [] if found.joules_per_token is None else [f"{found.joules_per_token:,.2f} J a token"]
     known = (
         ("Kind", card.kind),
         ("Parameters", "" if card.parameters is None else f"{card.parameters / 1e6:,.0f} million"),
@@ -29,7 +35,7 @@ def card_view(card: ModelCard) -> Page:
         ("On disk", "" if card.disk_bytes is None else f"{card.disk_bytes / 1e6:,.0f} MB"),
         ("Memory", memory),
         ("Cache", cache),
-        ("Measured here", _measured(card)),
+        ("Measured here", ", ".join(measured)),
         ("Thinks", _SURE[card.thinks] if is_chat else ""),
         ("Sees images", _SURE[card.sees] if is_chat else ""),
         ("Keeps a schema", _SURE[card.keeps_schema] if is_chat else ""),
@@ -37,14 +43,3 @@ def card_view(card: ModelCard) -> Page:
     facts, text = [(name, fact) for name, fact in known if fact], TextView()
     text.facts([("Model", card.model), *facts, *(("Note", note) for note in card.notes)])
     return Page("model_card.html", {"model": card.model, "facts": facts, "notes": card.notes}, text)
-
-
-def _measured(card: ModelCard) -> str:
-    found = card.measured
-    if found is None:
-        return ""
-    parts = [f"{found.tokens_per_second:,.1f} tokens a second"]
-    parts += [] if found.memory_mb is None else [f"{found.memory_mb:,.0f} MiB"]
-    parts += [] if found.load_s is None else [f"{found.load_s:,.1f} s to load"]
-    parts += [] if found.joules_per_token is None else [f"{found.joules_per_token:,.2f} J a token"]
-    return ", ".join(parts)

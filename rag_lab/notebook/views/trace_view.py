@@ -77,8 +77,17 @@ def trace_view(trace: Trace) -> Page:
     text.fact("Searched, too", " / ".join(trace.phrasings))
     text.fact("HyDE text", "\n\n".join(trace.hypotheticals))
     for ranking in lists[:1]:
-        title = f"{ranking.title}: {len(ranking.hits)}, by {ranking.scores[-1][1].short} (★ holds evidence)"
-        text.block(title, _ranking_text(ranking, trace))
+        step, score = ranking.scores[-1]
+        lines = []
+        for rank, hit in enumerate(ranking.hits, 1):
+            holds = holds_evidence(hit, trace.question)
+            number = plain(hit.scores.get(step, hit.score))
+            lines.append(f"{rank:4} {'★' if holds else ' '} {number:>8}  {one_line(place(hit.source, hit.page))}")
+            words = opening(pieces(hit, trace.text(hit), trace.question), _OPENING_CHARS)
+            if words and (holds or rank <= _WITH_TEXT):
+                lines.append(" " * 17 + one_line("".join(piece.text for piece in words)))
+        title = f"{ranking.title}: {len(ranking.hits)}, by {score.short} (★ holds evidence)"
+        text.block(title, "\n".join(lines))
     if trace.stages:
         noticed = [
             record
@@ -132,19 +141,6 @@ def _add_answer(view: TextView, trace: Trace) -> None:
         view.fact("", quoted(f"[{cited.number}] {place(cited.source, cited.page)}", cited.quote))
     view.fact("Not in context", ", ".join(trace.answer.rejected_citations))
     view.fact("Note", toy_of(trace))
-
-
-def _ranking_text(ranking: Ranking, trace: Trace) -> str:
-    step, _ = ranking.scores[-1]
-    lines = []
-    for rank, hit in enumerate(ranking.hits, 1):
-        holds = holds_evidence(hit, trace.question)
-        score = plain(hit.scores.get(step, hit.score))
-        lines.append(f"{rank:4} {'★' if holds else ' '} {score:>8}  {one_line(place(hit.source, hit.page))}")
-        words = opening(pieces(hit, trace.text(hit), trace.question), _OPENING_CHARS)
-        if words and (holds or rank <= _WITH_TEXT):
-            lines.append(" " * 17 + one_line("".join(piece.text for piece in words)))
-    return "\n".join(lines)
 
 
 def _stage_text(record: StageRecord) -> str:

@@ -152,7 +152,26 @@ def paired_figure(comparison: Comparison, variant_id: str, metric: str | None = 
     axes.plot(range(len(gains)), [0] * len(gains), color=MUTED, linewidth=1)
     row = comparison.difference(variant_id, name)
     if row is not None and number(row["difference"]) is not None:
-        _draw_mean(axes, row, comparison.scales.get(name, SHARE).sign)
+        # The mean gain over the bars, with its interval as a band.
+        sign = comparison.scales.get(name, SHARE).sign
+        low, high = number(row["low"]), number(row["high"])
+        if low is not None and high is not None:
+            axes.axhspan(sign * low, sign * high, color=SHADE, linewidth=0, zorder=0)
+        mean = sign * float(row["difference"])
+        axes.axhline(mean, color=INK, linewidth=1, linestyle=look.DASHED)
+        # Bars go down at the left and up at the right: the number stands where there are none.
+        is_gain = mean >= 0
+        axes.annotate(
+            f"mean {mean:+.3f}",
+            (0.0 if is_gain else 1.0, mean),
+            (4, 3) if is_gain else (-4, -3),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            ha="left" if is_gain else "right",
+            va="bottom" if is_gain else "top",
+            color=INK,
+            fontsize=FONT_SIZE,
+        )
     axes.set_xticks([])
     axes.set_xlim(-1, max(len(gains), 1))
     axes.set_xlabel(f"{counted(len(gains), 'question')}: {counts}", loc="left")
@@ -160,25 +179,3 @@ def paired_figure(comparison: Comparison, variant_id: str, metric: str | None = 
     axes.set_title(literal(label), loc="left", fontsize=FONT_SIZE, color=INK)
     axes.grid(axis="y", color=look.GRID, linewidth=0.8)
     return figure
-
-
-def _draw_mean(axes: Axes, row: dict[Any, Any], sign: int) -> None:
-    """Draw the mean gain over the bars, with its interval as a band."""
-    low, high = number(row["low"]), number(row["high"])
-    if low is not None and high is not None:
-        axes.axhspan(sign * low, sign * high, color=SHADE, linewidth=0, zorder=0)
-    mean = sign * float(row["difference"])
-    axes.axhline(mean, color=INK, linewidth=1, linestyle=look.DASHED)
-    # Bars go down at the left and up at the right: the number stands where there are none.
-    is_gain = mean >= 0
-    axes.annotate(
-        f"mean {mean:+.3f}",
-        (0.0 if is_gain else 1.0, mean),
-        (4, 3) if is_gain else (-4, -3),
-        xycoords=axes.get_yaxis_transform(),
-        textcoords="offset points",
-        ha="left" if is_gain else "right",
-        va="bottom" if is_gain else "top",
-        color=INK,
-        fontsize=FONT_SIZE,
-    )

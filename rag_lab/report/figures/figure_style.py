@@ -22,11 +22,11 @@ INK, MUTED, GRID, SHADE = "#1f2a33", "#6b7782", "#dfe4e8", "#eef1f4"
 ABOVE, BELOW, SAME = "#0072b2", "#d55e00", "#7a8791"
 # In a page each of these is a CSS variable, so that figures follow a dark colour scheme.
 CSS_NAMES = {INK: "--ink", MUTED: "--muted", GRID: "--line", SHADE: "--shade", ABOVE: "--above", BELOW: "--below"}
+CSS_NAMES |= {SAME: "--same"}
 FONT_SIZE = 9
 DASHED = (0, (4, 3))  # a line, as matplotlib names it
 LABEL_GAP_POINTS = 11.0
 LABEL_CHARS = 30  # of the name of a variant, or a passage, beside its row
-CSS_NAMES |= {SAME: "--same"}
 
 
 def new_figure(width_inches: float, height_inches: float, alt: str) -> tuple[ShownFigure, Axes]:

@@ -10,8 +10,6 @@ from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.report.figures.figure_style import ABOVE, FONT_SIZE, INK, LABEL_CHARS, MUTED, SAME, literal, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from rag_lab.records import Hit, Question
     from rag_lab.report.figures.figure_style import ShownFigure
 
@@ -36,7 +34,18 @@ def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: i
     alt = f"Ranks of what was found for {question.text!r}. Evidence stands, in {'; '.join(texts)}."
     figure, axes = new_figure(3.8 + 1.2 * len(shown), 0.6 + 0.26 * (lowest + 1), alt)
     for parent in sorted(hits, key=lambda parent: parent in evidence):
-        _line(axes, [one.get(parent, lowest + 1) for one in ranks], lowest, parent in evidence)
+        is_evidence, found_at = parent in evidence, [one.get(parent, lowest + 1) for one in ranks]
+        line: dict[str, Any] = {"color": SAME, "lw": 0.8}
+        dot: dict[str, Any] = {"marker": "o", "markersize": 5, "color": MUTED}
+        if is_evidence:
+            line = {"color": ABOVE, "linewidth": 2.4, "zorder": 3}
+            dot = {"marker": "D", "markersize": 8, "color": ABOVE}
+        for column, (here, there) in enumerate(pairwise(found_at)):  # of what is no evidence, where both lists have it
+            if is_evidence or max(here, there) <= lowest:
+                axes.plot([column, column + 1], [here, there], **line)
+        for column, rank in enumerate(found_at):
+            if is_evidence or rank <= lowest:
+                axes.plot([column], [rank], zorder=4, **dot)
     # Beside the first and the last list: rank and place of each hit.
     for column, side in ((0, "right"), (len(ranks) - 1, "left")) if ranks else ():
         for parent, rank in ranks[column].items():
@@ -52,19 +61,3 @@ def rank_figure(lists: Mapping[str, Sequence[Hit]], question: Question, first: i
     axes.set_ylim(lowest + 1.4, 0.5)
     axes.spines[:].set_visible(False)
     return figure
-
-
-def _line(axes: Axes, ranks: Sequence[int], lowest: int, is_evidence: bool) -> None:
-    """Draw one hit from list to list; of what is no evidence, only where both lists have it."""
-    line: dict[str, Any] = (
-        {"color": ABOVE, "linewidth": 2.4, "zorder": 3} if is_evidence else {"color": SAME, "lw": 0.8}
-    )
-    for column, (here, there) in enumerate(pairwise(ranks)):
-        if is_evidence or max(here, there) <= lowest:
-            axes.plot([column, column + 1], [here, there], **line)
-    dot: dict[str, Any] = (
-        {"marker": "D", "markersize": 8, "color": ABOVE} if is_evidence else {"marker": "o", "color": MUTED}
-    )
-    for column, rank in enumerate(ranks):
-        if is_evidence or rank <= lowest:
-            axes.plot([column], [rank], **{"markersize": 5, "zorder": 4, **dot})

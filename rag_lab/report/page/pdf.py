@@ -38,24 +38,21 @@ def write_pdf(page: Path) -> Path:
         )
     target = page.with_name(PDF_FILE)
     with tempfile.TemporaryDirectory() as profile, whole_file(target) as partial:
-        reason = _print(browser, page.resolve(), partial.resolve(), profile)
+        # Chromium has no sandbox for root; the page loads nothing and its policy lets no foreign script run.
+        root = ["--no-sandbox"] if sys.platform != "win32" and os.geteuid() == 0 else []
+        flags = ["--headless", "--disable-gpu", "--no-first-run", f"--user-data-dir={profile}"]
+        flags += ["--no-pdf-header-footer", *root, f"--print-to-pdf={partial.resolve()}", page.resolve().as_uri()]
+        reason = ""
+        try:
+            done = subprocess.run([browser, *flags], capture_output=True, timeout=_PATIENCE_S, check=False)  # noqa: S603 -- fixed
+            if done.returncode:
+                reason = f"it ended with {done.returncode}"
+        except OSError as error:
+            reason = str(error.strerror)
+        except subprocess.TimeoutExpired:
+            reason = f"it was not done after {_PATIENCE_S} seconds"
         if reason or not partial.is_file() or not partial.stat().st_size:
             raise RagLabError(
                 f"{browser} did not print {page}{f': {reason}' if reason else ''}; open it in a browser and print it."
             )
     return target
-
-
-def _print(browser: str, page: Path, target: Path, profile: str) -> str:
-    """Return why it failed, or ""."""
-    # Chromium has no sandbox for root; the page loads nothing and its policy lets no foreign script run.
-    is_root = sys.platform != "win32" and os.geteuid() == 0
-    flags = ["--headless", "--disable-gpu", "--no-first-run", f"--user-data-dir={profile}", "--no-pdf-header-footer"]
-    command = [browser, *flags, *(["--no-sandbox"] if is_root else []), f"--print-to-pdf={target}", page.as_uri()]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)  # noqa: S603 -- fixed
-    except OSError as error:
-        return str(error.strerror)
-    except subprocess.TimeoutExpired:
-        return f"it was not done after {_PATIENCE_S} seconds"
-    return "" if done.returncode == 0 else f"it ended with {done.returncode}"

@@ -37,6 +37,23 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
     strips = _cells(comparison, found)
     tags = list(dict.fromkeys(tag for question in asked.values() for tag in question.tags))
     classes = list(dict.fromkeys(question.query_class or "" for question in asked.values()))
+    number_of = {tag: place for place, tag in enumerate(tags)}
+    evidence = comparison.evidence
+    bits = {state: 1 << place for place, state in enumerate(evidence.states)}
+    # For the script: numbers, letters and hexadecimal digits, nothing that came from outside.
+    data = {
+        "variants": list(comparison.codes.values()),
+        "values": list(found.values.values()),
+        "higher": [scale is None or scale.higher_is_better for scale in map(comparison.scales.get, found.values)],
+        "marks": found.marks,
+        "classes": [question.query_class or "none" for question in asked.values()],
+        "tags": [[number_of[tag] for tag in question.tags] for question in asked.values()],
+        # A number a variant for each question: a bit for each state in which a piece of its evidence ended.
+        "evidence": [
+            [sum(bits[state] for state in evidence.by_question.get((name, v), ())) for v in comparison.codes]
+            for name in ([] if evidence.items.empty else asked)
+        ],
+    }
     return {
         "lines": [
             {
@@ -53,8 +70,8 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
         "directed_metrics": [(metric, comparison.directed(metric)) for metric in found.values],
         "classes": [(name or "none", name or "no class") for name in classes],
         "tags": [(tag, tag) for tag in tags],
-        "evidence_states": [(state, name.name) for state, name in state_names(comparison.evidence).items()],
-        "values": _json(comparison, found, tags),
+        "evidence_states": [(state, name.name) for state, name in state_names(evidence).items()],
+        "values": Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")),  # noqa: S704 -- see above
     }
 
 
@@ -91,27 +108,6 @@ def _cells(comparison: Comparison, found: QuestionValues) -> list[Markup]:
         label = ", ".join(f"{code} {'not scored' if v is None else plain(v)}" for code, v in values.items())
         rows.append(Markup('<span class="cells" role="img" aria-label="{}">{}</span>').format(label, cells))
     return rows
-
-
-def _json(comparison: Comparison, found: QuestionValues, tags: list[str]) -> Markup:
-    """Return the values for the script: numbers, letters and hexadecimal digits, nothing that came from outside."""
-    number_of = {tag: place for place, tag in enumerate(tags)}
-    evidence = comparison.evidence
-    bits = {state: 1 << place for place, state in enumerate(evidence.states)}
-    data = {
-        "variants": list(comparison.codes.values()),
-        "values": list(found.values.values()),
-        "higher": [scale is None or scale.higher_is_better for scale in map(comparison.scales.get, found.values)],
-        "marks": found.marks,
-        "classes": [question.query_class or "none" for question in comparison.asked.values()],
-        "tags": [[number_of[tag] for tag in question.tags] for question in comparison.asked.values()],
-        # A number a variant for each question: a bit for each state in which a piece of its evidence ended.
-        "evidence": [
-            [sum(bits[state] for state in evidence.by_question.get((name, v), ())) for v in comparison.codes]
-            for name in ([] if evidence.items.empty else comparison.asked)
-        ],
-    }
-    return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))  # noqa: S704 -- see above
 
 
 def bodies_or_pages(

@@ -57,9 +57,6 @@ def write_report(
 
     Where the questions are too many for one page, each has a page of its own in `questions/`, unless `one_file`. Those
     of an earlier report are removed. `margins` by metric are given post hoc, `without_known` as to `compare`.
-
-    Raises:
-        RagLabError: if the folder is no run, has no scores yet, or something in it is damaged or stands in the way.
     """
     comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
     folder = comparison.run.path

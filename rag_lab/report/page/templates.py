@@ -15,14 +15,10 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 
 from rag_lab._kit import wording as numbers
-from rag_lab.comparison.findings.caveats import families_sentence, sparse_metric_sentences, sparse_metrics
-from rag_lab.comparison.findings.conclusions import MEANING, NOT_MEASURED, study_conclusion, study_sentences
-from rag_lab.comparison.findings.evidence_sentences import state_names
-from rag_lab.comparison.findings.statements import difference_text
+from rag_lab.comparison.findings import caveats, conclusions, evidence_sentences, statements
 from rag_lab.comparison.questions.passages import Piece, Rank, holds_evidence, opening, pieces
 from rag_lab.comparison.questions.question_cards import place
-from rag_lab.comparison.tables.prices import index_cells
-from rag_lab.comparison.tables.stage_tables import stage_cells, stage_incidents, stage_names
+from rag_lab.comparison.tables import prices, stage_tables
 from rag_lab.records import Hit, Question
 from rag_lab.redaction import NO_FORMULAS, shown, visible
 from rag_lab.report.figures.page_figures import EffectAxis
@@ -74,10 +70,11 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     functions = (
-        anchors, asked_sentence, difference_text, effect_tables, families_sentence, holds_evidence, index_cells,
-        is_open, judged, marked, passage, pieces, place, rank_cells, ranked, routing_tables, sparse_metrics,
-        sparse_metric_sentences, stage_cells, stage_incidents, stage_names, state_names, study_conclusion,
-        study_sentences, verdict_box,
+        anchors, asked_sentence, statements.difference_text, effect_tables, caveats.families_sentence, holds_evidence,
+        prices.index_cells, is_open, judged, marked, passage, pieces, place, rank_cells, ranked, routing_tables,
+        caveats.sparse_metrics, caveats.sparse_metric_sentences, stage_tables.stage_cells, stage_tables.stage_incidents,
+        stage_tables.stage_names, evidence_sentences.state_names, conclusions.study_conclusion,
+        conclusions.study_sentences, verdict_box,
     )  # fmt: skip
     environment.globals |= {one.__name__: one for one in functions}
     environment.globals |= {
@@ -88,8 +85,8 @@ def _environment() -> Environment:
         "rl": f"rl {NO_FORMULAS}",
         "MOST_ROWS": MOST_ROWS,
         "STAR": STAR,
-        "FRONT_MEANING": MEANING,
-        "NOT_MEASURED": NOT_MEASURED,
+        "FRONT_MEANING": conclusions.MEANING,
+        "NOT_MEASURED": conclusions.NOT_MEASURED,
     }
     return environment
 

@@ -65,9 +65,18 @@ def coverage_table(comparison: Comparison) -> Table:
     for metric in (*comparison.quality_metrics, *comparison.cost_metrics):
         for plan in comparison.variants:
             cell = comparison.cell(plan.variant_id, metric)
-            if cell is not None:
-                key = _counts(cell, gaps.get((plan.variant_id, metric), comparison.gaps[:0]))
-                groups.setdefault(key, []).append(comparison.codes[plan.variant_id])
+            if cell is None:
+                continue
+            counts = tuple(str(cell[name]) for name in ("asked", "scored", "failed", "not_applicable"))
+            worst, best = plain(cell["worst"]), plain(cell["best"])
+            ends = DASH if worst == best == DASH else f"{worst} to {best}"  # a dash where the metric has no bound
+            means = (plain(cell["mean"]), ends) if is_open(cell) else ("", "")
+            statuses = []
+            missing = gaps.get((plan.variant_id, metric), comparison.gaps[:0])
+            for status, of_status in missing.groupby("status", sort=True):
+                statuses.append(f"{str(status).replace('_', ' ')}: {commonest(of_status)}")
+            key = (cell["metric"], *counts, *means, ". ".join(statuses))
+            groups.setdefault(key, []).append(comparison.codes[plan.variant_id])
     n_scored = comparison.summary["variant_id"].nunique()
     who = ("all variants" if len(codes) == n_scored > 1 else " ".join(codes) for codes in groups.values())
     rows: list[tuple[str, ...]] = [(key[0], named, *key[1:]) for key, named in zip(groups, who, strict=True)]
@@ -84,17 +93,6 @@ def is_open(cell: dict[str, Any]) -> bool:
     return bool(cell["failed"]) or any(
         mean is None or not isclose(mean, end, rel_tol=1e-9, abs_tol=1e-12) for end in known
     )
-
-
-def _counts(cell: dict[str, Any], gaps: pd.DataFrame) -> tuple[str, ...]:
-    counts = tuple(str(cell[name]) for name in ("asked", "scored", "failed", "not_applicable"))
-    worst, best = plain(cell["worst"]), plain(cell["best"])
-    ends = DASH if worst == best == DASH else f"{worst} to {best}"  # a dash where the metric has no bound
-    means = (plain(cell["mean"]), ends) if is_open(cell) else ("", "")
-    reasons_by_status = []
-    for status, rows in gaps.groupby("status", sort=True):
-        reasons_by_status.append(f"{str(status).replace('_', ' ')}: {commonest(rows)}")
-    return (cell["metric"], *counts, *means, ". ".join(reasons_by_status))
 
 
 def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:

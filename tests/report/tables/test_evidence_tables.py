@@ -9,7 +9,7 @@ from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_sen
 from rag_lab.report.compare_text import screen
 from rag_lab.report.markdown import to_markdown
 from rag_lab.report.sections import named_tables
-from rag_lab.report.tables.evidence_tables import evidence_tables
+from rag_lab.report.tables.study_tables import evidence_tables
 from rag_lab.runs.run_folder import write_json
 
 
