@@ -31,32 +31,6 @@ _TEXTS_COUNTED = 65_536
 _NAME_LETTERS = 16
 
 
-def ask(folder: Path, name: str, kind: str, model: str, asked: messages.Sent) -> messages.Sent:
-    """Return the reply of the process of this name, which holds `model`; what the model raises there is raised here."""
-    message = messages.Sent({**asked.head, "kind": kind, "model": model}, asked.parts)
-    deaths, is_new = 0, False
-    while deaths < _MOST_DEATHS:
-        try:
-            with Client(address.socket_path(folder, name), "AF_UNIX") as connection:
-                messages.send(connection, message)
-                reply = messages.receive(connection)
-        except (FileNotFoundError, ConnectionRefusedError):
-            deaths += is_new  # it listened, and died before it was asked
-            _start(folder, name, kind, model)
-            is_new = True
-        except (EOFError, OSError):
-            deaths, is_new = deaths + 1, False
-            address.await_end(folder, name)
-        else:
-            is_new = False
-            if "error" in reply.head:
-                raise messages.error_received(reply.head["error"], redact_value(model))
-            if "ended" not in reply.head:  # else its memory was needed, and another process follows
-                _PEAKS_MB[name] = max(_PEAKS_MB.get(name, 0), reply.head["peak_mb"] or 0)
-                return reply
-    raise _died(model)
-
-
 def model_processes_mb() -> int:
     """Return the memory that processes which hold models took at their peaks for this kernel's calls, in MiB."""
     return sum(_PEAKS_MB.values())
@@ -133,9 +107,31 @@ class _Hosted:
         return found
 
     def _asked(self, do: str, head: Mapping[str, Any], parts: tuple[bytes, ...] = ()) -> messages.Sent:
+        """Return the reply of the process that holds the model; what the model raises there is raised here."""
         folder, kind, model = self._process
         name = digest(self.local.weights_held)[:_NAME_LETTERS]
-        return ask(folder, name, kind, model, messages.Sent({**head, "do": do}, parts))
+        message = messages.Sent({**head, "do": do, "kind": kind, "model": model}, parts)
+        deaths, is_new = 0, False
+        while deaths < _MOST_DEATHS:
+            try:
+                with Client(address.socket_path(folder, name), "AF_UNIX") as connection:
+                    messages.send(connection, message)
+                    reply = messages.receive(connection)
+            except (FileNotFoundError, ConnectionRefusedError):
+                deaths += is_new  # it listened, and died before it was asked
+                _start(folder, name, kind, model)
+                is_new = True
+            except (EOFError, OSError):
+                deaths, is_new = deaths + 1, False
+                address.await_end(folder, name)
+            else:
+                is_new = False
+                if "error" in reply.head:
+                    raise messages.error_received(reply.head["error"], redact_value(model))
+                if "ended" not in reply.head:  # else its memory was needed, and another process follows
+                    _PEAKS_MB[name] = max(_PEAKS_MB.get(name, 0), reply.head["peak_mb"] or 0)
+                    return reply
+        raise _died(model)
 
 
 class HostedChat(_Hosted):

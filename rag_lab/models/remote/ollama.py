@@ -28,44 +28,6 @@ _UNREAD = "unread_tokens"
 _BESIDE_HALF = 8  # tokens of a prompt's beginning that a server keeps beside half a window
 
 
-def _counted(message: AIMessage, window: int, most_sent: int) -> AIMessage:
-    """Return the reply of one call with its tokens of thought, and those of the prompt that were without effect.
-
-    The server counts thought and reply together; they are shared out by their lengths in bytes.
-    `window` is in tokens, `most_sent` the most tokens that the prompt can have had.
-    """
-    thinking, usage = _thinking(message), message.usage_metadata
-    if usage is None:
-        return message
-    n_bytes = len(thinking.encode()), len(message.text.encode())
-    share = n_bytes[0] / sum(n_bytes) if thinking else 0.0
-    read, written = usage["input_tokens"], usage["output_tokens"]
-    # of a prompt that is longer than its window a server reads half a window (ollama#17427), an older one a whole; and
-    # as it writes on beyond the window, it lets go of what it has read: so many tokens are missing at least
-    unread = max(0, read + written - window, int(most_sent > window <= read))
-    if most_sent > window and 0 <= read - window // 2 <= _BESIDE_HALF:
-        unread = window + 1 - read
-    found = message.model_copy(update={"response_metadata": message.response_metadata | {_UNREAD: unread}})
-    return _with_usage(found, read, written, round(share * written))
-
-
-def _joined(first: AIMessage, reply: AIMessage) -> AIMessage:
-    """Return the second of two counted calls with the thought of both and all that was written; the prompt is one."""
-    thinking = "\n".join(filter(None, (_thinking(first), _thinking(reply))))
-    unread = {_UNREAD: max(each.response_metadata.get(_UNREAD, 0) for each in (first, reply))}
-    found = reply.model_copy(
-        update={
-            "additional_kwargs": reply.additional_kwargs | {_FIELD: thinking},
-            "response_metadata": reply.response_metadata | unread,
-        }
-    )
-    before, after = first.usage_metadata, reply.usage_metadata
-    if before is None or after is None:
-        return found.model_copy(update={"usage_metadata": None})
-    written = before["output_tokens"] + after["output_tokens"]
-    return _with_usage(found, before["input_tokens"], written, _thought(before) + _thought(after))
-
-
 def _thinking(message: BaseMessage) -> str:
     return str(message.additional_kwargs.get(_FIELD) or "")
 
@@ -144,7 +106,21 @@ class OllamaChat(ollama_server.OllamaModel, LangChainChat):
         # the thought is the beginning of the assistant's turn; a template closes it there
         turn = AIMessage("", additional_kwargs={_FIELD: _thinking(first)})
         behind = level_of(self.name, 0) or False
-        return _joined(first, self._ask([*messages, turn], request, request.max_tokens, think=behind))
+        reply = self._ask([*messages, turn], request, request.max_tokens, think=behind)
+        # one reply of both calls: the thought of both and all that was written; the prompt is one
+        thinking = "\n".join(filter(None, (_thinking(first), _thinking(reply))))
+        unread = {_UNREAD: max(each.response_metadata.get(_UNREAD, 0) for each in (first, reply))}
+        found = reply.model_copy(
+            update={
+                "additional_kwargs": reply.additional_kwargs | {_FIELD: thinking},
+                "response_metadata": reply.response_metadata | unread,
+            }
+        )
+        before, after = first.usage_metadata, reply.usage_metadata
+        if before is None or after is None:
+            return found.model_copy(update={"usage_metadata": None})
+        written = before["output_tokens"] + after["output_tokens"]
+        return _with_usage(found, before["input_tokens"], written, _thought(before) + _thought(after))
 
     @cached_property
     def _described(self) -> ollama_server.ModelDescription:
@@ -156,6 +132,10 @@ class OllamaChat(ollama_server.OllamaModel, LangChainChat):
     def _ask(
         self, messages: list[BaseMessage], request: ChatRequest, most_tokens: int, *, think: bool | str
     ) -> AIMessage:
+        """Return the reply of one call with its tokens of thought, and those of the prompt that were without effect.
+
+        The server counts thought and reply together; they are shared out by their lengths in bytes.
+        """
         options = {
             "num_ctx": self.context_tokens,
             "num_predict": most_tokens,
@@ -172,5 +152,19 @@ class OllamaChat(ollama_server.OllamaModel, LangChainChat):
             reasoning=True,  # keep what it thinks, also where it was asked not to
             think=think,
         )
-        thought = sum(truncation.estimated_tokens(_thinking(each)) for each in messages)
-        return _counted(message, self.context_tokens, truncation.request_tokens(request) + thought)
+        most_sent = truncation.request_tokens(request)
+        most_sent += sum(truncation.estimated_tokens(_thinking(each)) for each in messages)
+        thinking, usage = _thinking(message), message.usage_metadata
+        if usage is None:
+            return message
+        n_bytes = len(thinking.encode()), len(message.text.encode())
+        share = n_bytes[0] / sum(n_bytes) if thinking else 0.0
+        read, written = usage["input_tokens"], usage["output_tokens"]
+        # of a prompt that is longer than its window a server reads half a window (ollama#17427), an older one a whole;
+        # and as it writes on beyond the window, it lets go of what it has read: so many tokens are missing at least
+        window = self.context_tokens
+        unread = max(0, read + written - window, int(most_sent > window <= read))
+        if most_sent > window and 0 <= read - window // 2 <= _BESIDE_HALF:
+            unread = window + 1 - read
+        found = message.model_copy(update={"response_metadata": message.response_metadata | {_UNREAD: unread}})
+        return _with_usage(found, read, written, round(share * written))
