@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models import weights
+from rag_lab.models import requirements, weights
 from rag_lab.models.local.local_model import LocalModel, MachineMeter, keep_converted, without_progress_bars
-from rag_lab.models.requirements import cuda_problem, library, require_package
 
 _LOG = logging.getLogger(__name__)
 Count = Callable[[str], int]
@@ -60,7 +59,7 @@ def token_counter(source: weights.Source, built: Callable[[], Any]) -> Count:
         backend = getattr(built(), "backend_tokenizer", None)
         target.write_text(backend.to_str() if backend is not None else "", encoding="utf-8")
 
-    versions = [library("transformers"), library("tokenizers")]
+    versions = [requirements.library("transformers"), requirements.library("tokenizers")]
     known_as = hashlib.sha256("\0".join([source.digest(), *versions]).encode()).hexdigest()[:_LETTERS]
     kept = keep_converted(f"{known_as}-tokenizer.json", keep)
     try:
@@ -113,7 +112,7 @@ class CausalSettings:
             "four_bit": self.four_bit or _QUANTIZED_MARK in source.location,
             "dtype": self.dtype,
             "device": self.device,
-            "library": library("transformers"),
+            "library": requirements.library("transformers"),
         }
 
     def load(self) -> CausalLM:
@@ -186,7 +185,7 @@ def readable(source: weights.Source) -> str:
 
 @lru_cache(maxsize=4)
 def _load_tokenizer(name: str) -> Any:
-    require_package("transformers", "transformers")
+    requirements.require_package("transformers", "transformers")
     from transformers import AutoTokenizer
 
     source = weights.find(name)
@@ -203,7 +202,7 @@ def _load_tokenizer(name: str) -> Any:
 
 @lru_cache(maxsize=4)
 def _load(settings: CausalSettings) -> CausalLM:
-    require_package("transformers", "transformers")
+    requirements.require_package("transformers", "transformers")
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
@@ -244,10 +243,10 @@ def _load(settings: CausalSettings) -> CausalLM:
 
 def require_four_bit(name: str) -> None:
     """Refuse 4-bit weights where bitsandbytes or a GPU is missing."""
-    problem = cuda_problem(f"{name} in 4 bits")
+    problem = requirements.cuda_problem(f"{name} in 4 bits")
     if problem:
         raise ModelError(problem)
-    require_package("bitsandbytes", "rag_lab[quantized]")
+    requirements.require_package("bitsandbytes", "rag_lab[quantized]")
 
 
 def device_or_default(device: str) -> str:

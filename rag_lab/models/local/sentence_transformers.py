@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_lab.errors import ModelError
-from rag_lab.models import protocols, requirements, weights
+from rag_lab.models import protocols, requirements, truncation, weights
 from rag_lab.models.local.local_model import LocalModel, without_progress_bars
-from rag_lab.models.truncation import TextKind
 
 _AT_ONCE = 1024  # texts whose tokens are held while they are counted
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}  # the first that the model has
@@ -177,7 +176,7 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
         """Return (n_texts, dim) unit vectors of questions, with the model's own prompt; see `embed_documents`."""
         return self._encode("encode_query", texts)
 
-    def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
         """Return how many tokens each text has for the model, with its own prompt; the weights are not loaded."""
         reads = self._read_length()
         return [0] * len(texts) if reads is None else reads.of_texts(texts, kind)

@@ -9,9 +9,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rag_lab.errors import ModelError
-from rag_lab.models import protocols, weights
+from rag_lab.models import protocols, requirements, weights
 from rag_lab.models.local import causal, generation
-from rag_lab.models.requirements import cuda_problem, missing_package, require_package
 
 _PACKAGE = "rag_lab[unsloth]"
 
@@ -97,10 +96,10 @@ class UnslothChat(TransformersChat):
         }
 
     def _loaded(self) -> causal.CausalLM:
-        problem = missing_package("unsloth", _PACKAGE) or cuda_problem("unsloth")
+        problem = requirements.missing_package("unsloth", _PACKAGE) or requirements.cuda_problem("unsloth")
         if problem:  # before the import: unsloth patches torch and transformers as it loads
             raise ModelError(problem)
-        library = require_package("unsloth", _PACKAGE)
+        library = requirements.require_package("unsloth", _PACKAGE)
         source = weights.find(self.name)
         with weights.loading(source):  # of which unsloth may take another repository's: no revision is pinned
             model, processor = library.FastLanguageModel.from_pretrained(

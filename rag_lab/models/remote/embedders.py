@@ -11,8 +11,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from rag_lab.errors import ModelError
-from rag_lab.models import requirements, truncation
-from rag_lab.models.protocols import Vectors, unit_vectors
+from rag_lab.models import protocols, requirements, truncation
 from rag_lab.models.remote import failures, gemini, http, ollama_server, openai, replies
 from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
 
@@ -38,11 +37,11 @@ class RemoteEmbedder(RemoteModel, ABC):
         named = {key: getattr(self.options, key) for key in _IN_IDENTITY}
         return {**super().identity(), **{key: value for key, value in named.items() if value not in ("", None)}}
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order."""
         return self._embed([self.options.document_prefix + text for text in texts], is_query=False)
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
         return self._embed([self.options.query_prefix + text for text in texts], is_query=True)
 
@@ -55,7 +54,7 @@ class RemoteEmbedder(RemoteModel, ABC):
     def _ask(self, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
         """Return one vector for each text of a batch, of any length, asking once."""
 
-    def _embed(self, texts: Sequence[str], *, is_query: bool) -> Vectors:
+    def _embed(self, texts: Sequence[str], *, is_query: bool) -> protocols.Vectors:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         _ = self._client  # a missing key is one error, before any thread starts
@@ -71,7 +70,7 @@ class RemoteEmbedder(RemoteModel, ABC):
             raise ModelError(f"{self!r} returned {len(rows)} vectors for {len(texts)} texts.")
         if len({len(row) for row in rows}) > 1:
             raise ModelError(f"{self!r} returned vectors of different lengths; ask one server with one model.")
-        return unit_vectors(np.asarray(rows, dtype=np.float32))
+        return protocols.unit_vectors(np.asarray(rows, dtype=np.float32))
 
 
 class GeminiEmbedder(gemini.GeminiModel, RemoteEmbedder):

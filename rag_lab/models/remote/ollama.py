@@ -143,7 +143,7 @@ class OllamaChat(ollama_server.OllamaModel, LangChainChat):
             "seed": request.seed,
             **request.sampling,
         }
-        message = self._client.invoke(
+        message: AIMessage = self._client.invoke(
             messages,
             stream=False,
             options=options,
