@@ -117,7 +117,7 @@ def test_four_bits_need_a_gpu(monkeypatch):
 
 
 def test_four_bits_need_their_package(monkeypatch):
-    monkeypatch.setattr(causal, "cuda_problem", lambda what: "")
+    monkeypatch.setattr(causal.requirements, "cuda_problem", lambda what: "")
     pytest.importorskip("torch")
     try:
         import bitsandbytes  # noqa: F401
