@@ -17,8 +17,7 @@ from rag_lab._kit.home import home_at_work
 from rag_lab._kit.process import timed
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import ModelError
-from rag_lab.models import prices, requirements
-from rag_lab.models.options import check_url
+from rag_lab.models import options, prices, requirements
 from rag_lab.models.remote import failures, http, replies
 from rag_lab.models.remote.requests import RemoteModel
 
@@ -96,7 +95,7 @@ class OllamaServer:
     def __init__(self, base_url: str = "") -> None:
         given = base_url or os.environ.get(VARIABLE) or _HERE
         address = given if "://" in given else f"http://{given}"
-        check_url(address, "The address of Ollama")
+        options.check_url(address, "The address of Ollama")
         parts = urlsplit(address)
         if parts.path.strip("/") == "v1":
             raise ModelError(

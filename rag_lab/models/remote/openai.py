@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.models import prices, requirements
-from rag_lab.models.options import check_url, on_loopback
+from rag_lab.models import options, prices, requirements
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message
 from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.langchain_chat import LangChainChat
@@ -41,7 +40,7 @@ class OpenAIModel(RemoteModel):
     def address(self) -> str:
         """Its server's address, checked to carry no secret."""
         address = self.options.base_url or os.environ.get("OPENAI_BASE_URL") or _OFFICIAL
-        check_url(address, "OPENAI_BASE_URL")
+        options.check_url(address, "OPENAI_BASE_URL")
         return address
 
     @property
@@ -60,7 +59,7 @@ class OpenAIModel(RemoteModel):
 
     def key(self) -> str:
         """Return the key; the client insists on one, a server on loopback does not."""
-        if on_loopback(self.address) and not os.environ.get(_KEY):
+        if options.on_loopback(self.address) and not os.environ.get(_KEY):
             return "none"
         return requirements.require_key([_KEY])
 
