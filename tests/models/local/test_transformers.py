@@ -213,7 +213,7 @@ def test_a_missing_gpu_is_said_before_unsloth_is_imported(monkeypatch):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    monkeypatch.setattr(room, "missing_package", lambda module, package: "")
+    monkeypatch.setattr(room.requirements, "missing_package", lambda module, package: "")
     with pytest.raises(ModelError, match="unsloth needs an NVIDIA GPU with CUDA"):
         UnslothChat("qwen3-8b").generate([ASKED])
     assert "unsloth" not in sys.modules
@@ -240,9 +240,9 @@ def test_it_loads_as_documented_and_answers(monkeypatch, tiny_causal):
 
     library = ModuleType("unsloth")
     library.FastLanguageModel = FastLanguageModel
-    monkeypatch.setattr(room, "missing_package", lambda module, package: "")
-    monkeypatch.setattr(room, "cuda_problem", lambda what: "")
-    monkeypatch.setattr(room, "require_package", lambda module, package: library)
+    monkeypatch.setattr(room.requirements, "missing_package", lambda module, package: "")
+    monkeypatch.setattr(room.requirements, "cuda_problem", lambda what: "")
+    monkeypatch.setattr(room.requirements, "require_package", lambda module, package: library)
     (reply,) = UnslothChat("qwen3-8b", context=96).generate([ASKED])
     assert reply.error == ""
     assert calls[0] == {
