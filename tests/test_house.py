@@ -153,29 +153,29 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_360,  # 1_100
-    "_kit": 2_080,  # 1_800
-    "memory": 1_360,  # 1_300
-    "models": 7_760,  # 7_300
+    "_kit": 2_070,  # 1_800
+    "memory": 1_340,  # 1_300
+    "models": 7_650,  # 7_300
     "stores": 1_490,  # 1_500
-    "corpus": 4_840,  # 4_600
-    "data": 2_370,  # 2_100
-    "stages": 4_330,  # 4_100
+    "corpus": 4_750,  # 4_600
+    "data": 2_310,  # 2_100
+    "stages": 4_290,  # 4_100
     "corpus_profile": 400,  # 400
     "statistics": 3_500,  # 3_500
-    "evaluation": 3_340,  # 3_300
-    "runs": 1_300,  # 1_200
-    "comparison": 5_070,  # 4_400
-    "report": 3_100,  # 2_700
-    "experiment": 9_360,  # 7_600
-    "notebook": 2_770,  # 2_600
-    "testing": 1_310,  # 1_200
-    "cli": 2_670,  # 2_300
+    "evaluation": 3_310,  # 3_300
+    "runs": 1_290,  # 1_200
+    "comparison": 4_980,  # 4_400
+    "report": 3_030,  # 2_700
+    "experiment": 9_230,  # 7_600
+    "notebook": 2_710,  # 2_600
+    "testing": 1_270,  # 1_200
+    "cli": 2_630,  # 2_300
 }
 MOST_MODULES = 400
 MOST_NAMED = 73  # classes, functions and methods for each 1,000 lines; 60
-MOST_IMPORTS = 81  # of 1,000 lines; 60
+MOST_IMPORTS = 80  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 52  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 47  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 2  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other
