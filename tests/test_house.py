@@ -152,24 +152,24 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_360,  # 1_100
-    "_kit": 2_070,  # 1_800
-    "memory": 1_340,  # 1_300
-    "models": 7_650,  # 7_300
-    "stores": 1_490,  # 1_500
+    "ground": 1_352,  # 1_100
+    "_kit": 2_071,  # 1_800
+    "memory": 1_341,  # 1_300
+    "models": 7_656,  # 7_300
+    "stores": 1_483,  # 1_500
     "corpus": 4_750,  # 4_600
     "data": 2_310,  # 2_100
-    "stages": 4_290,  # 4_100
-    "corpus_profile": 400,  # 400
+    "stages": 4_281,  # 4_100
+    "corpus_profile": 393,  # 400
     "statistics": 3_500,  # 3_500
-    "evaluation": 3_310,  # 3_300
+    "evaluation": 3_302,  # 3_300
     "runs": 1_290,  # 1_200
-    "comparison": 4_980,  # 4_400
+    "comparison": 4_987,  # 4_400
     "report": 3_030,  # 2_700
     "experiment": 9_230,  # 7_600
     "notebook": 2_710,  # 2_600
-    "testing": 1_270,  # 1_200
-    "cli": 2_630,  # 2_300
+    "testing": 1_261,  # 1_200
+    "cli": 2_621,  # 2_300
 }
 MOST_MODULES = 400
 MOST_NAMED = 73  # classes, functions and methods for each 1,000 lines; 60

@@ -16,7 +16,7 @@ _HELPERS: set[str] = set()  # imported by such files from their folder: other fo
 _CODE = {".py", ".pyc", ".so", ".pyd", ".dll"}
 _METADATA = {".dist-info", ".egg-info"}  # of an installed package, in which libraries look entry points up
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME")  # where libraries keep weights
-_open: list[set[Path]] = []
+_open: dict[int, set[Path]] = {}  # by `id`: equal sets are not the same
 _hooked: list[bool] = []  # an audit hook cannot be taken out again, so one serves all blocks
 _paused: list[bool] = []
 
@@ -89,11 +89,11 @@ def opened_files() -> Iterator[set[Path]]:
         sys.addaudithook(_note)
         _hooked.append(True)
     paths: set[Path] = set()
-    _open.append(paths)
+    _open[id(paths)] = paths
     try:
         yield paths
     finally:
-        _open[:] = [one for one in _open if one is not paths]
+        del _open[id(paths)]
 
 
 @contextmanager
@@ -116,5 +116,5 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     caches = ("~/.cache", *(os.environ[name] for name in _CACHES if os.environ.get(name)))
     folders = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr", *caches)
     if not any(path.absolute().is_relative_to(Path(folder).expanduser()) for folder in folders):
-        for each in _open:
+        for each in list(_open.values()):  # other threads begin and end theirs
             each.add(path.resolve())

@@ -17,7 +17,7 @@ from rag_lab.comparison.tables.changes import what_changed
 from rag_lab.comparison.tables.comparable import withheld
 from rag_lab.comparison.tables.effects import EffectsFound, planned_effects
 from rag_lab.comparison.tables.evidence import waterfall
-from rag_lab.comparison.tables.hyde_study import planned_studies, routing_studies
+from rag_lab.comparison.tables.hyde_study import RoutingStudy, planned_studies, routing_studies
 from rag_lab.comparison.tables.pareto import CostFronts, pareto_fronts
 from rag_lab.comparison.tables.prices import prices as question_prices
 from rag_lab.comparison.tables.reliability import judge_notes, truncations
@@ -47,8 +47,9 @@ _GAP = ["variant_id", "metric", "status", "reason"]
 class Comparison(RunTables):
     """The tables of a run, and what follows from them: each made on first use, as it is costly and not always seen."""
 
-    # The effects that the design can show.
+    # The effects that the design can show, and its HyDE studies.
     planned_effects = cached_property(planned_effects)
+    planned_studies = cached_property(planned_studies)
     # The columns of `summary`, for every metric, and the class or the tag; a question counts in each of its tags.
     by_class = cached_property(question_tables.summary_by_class)
     by_tag = cached_property(question_tables.summary_by_tag)
@@ -62,8 +63,6 @@ class Comparison(RunTables):
     gain = cached_property(reachable_gain)
     # What models were sent and did not read, of each variant.
     truncation = cached_property(truncations)
-    # The HyDE studies in the main metric: does routing by class pay, and a rule learned from it.
-    routing = cached_property(routing_studies)
     # What a person preferred, blind, for each pair of variants that was judged with `rag_lab.prefer`.
     preferences = cached_property(preferred)
     # Who judged which metrics, and what its trial says of it.
@@ -93,6 +92,11 @@ class Comparison(RunTables):
         if not planned.planned:
             return planned
         return replace(planned, table=effects_table(planned.planned, self.answers), by_margin=by_margin)
+
+    @cached_property
+    def routing(self) -> tuple[RoutingStudy, ...]:
+        """The HyDE studies in the main metric: does routing by class pay, and a rule learned from it."""
+        return routing_studies(self, self.planned_studies)
 
     @cached_property
     def not_worse(self) -> Mapping[margins.Key, margins.NotWorse]:
@@ -257,7 +261,10 @@ def with_answers(tables: Comparison) -> Comparison:
     hypotheses = [
         *(pair.hypothesis for pair in pairs if not pair.withheld),
         *(effect.hypothesis for effect in effects.planned),
-        *(pair.hypothesis for study in planned_studies(tables) for pair in study.pairs),
+        *(pair.hypothesis for study in tables.planned_studies for pair in study.pairs),
     ]
     found = answers(scores, hypotheses, tables.options) if hypotheses else {}
-    return replace(tables, answers=found, differences=differences_table(pairs, found))
+    done = replace(tables, answers=found, differences=differences_table(pairs, found))
+    # What is planned rests on no answer, so that it is not planned again.
+    vars(done).update(planned_effects=effects, planned_studies=tables.planned_studies)
+    return done

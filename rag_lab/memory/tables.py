@@ -83,8 +83,9 @@ def recall(database: Database, table: str, keys: Sequence[Key]) -> dict[Key, byt
         columns = f"key, {database.as_bytes.format('value')}, {database.as_bytes.format('sum')}"
         query = f"SELECT {columns} FROM {table} WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608 - our names
         for key, value, kept in database.execute(query, some):
-            if kept == checksum(key, content(value)):
-                found[key] = content(value)
+            whole = content(value)
+            if kept == checksum(key, whole):
+                found[key] = whole
             else:
                 damaged.append((key, kept))
     if damaged:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.process import Process
 
 LIVE_FILE = "live.json"  # in the folder of a run, of its sweep; in that of a variant, of that variant
@@ -66,6 +67,7 @@ class LiveSweep:
 def read_live(folder: Path, kind: type[Live]) -> Live | None:
     """Return what a variant or a sweep says of itself; None where it says nothing, or nothing that can be read."""
     try:
-        return TypeAdapter(kind).validate_json((folder / LIVE_FILE).read_bytes())
+        found: Live = adapter_of(kind).validate_json((folder / LIVE_FILE).read_bytes())
     except (OSError, ValidationError):
         return None  # it has not begun, has ended, or the disk is full
+    return found

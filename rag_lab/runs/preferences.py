@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import TypeAdapter
-
+from rag_lab._kit.config_file import adapter_of
 from rag_lab.runs.run_folder import strict_json
 
 PREFERENCES_FILE = "preferences.jsonl"
@@ -49,7 +48,7 @@ def read_preferences(run: Path) -> list[Preference]:
     choices: list[Preference] = []
     for line in lines:
         try:
-            one = TypeAdapter(Preference).validate_python(strict_json(line))
+            one = adapter_of(Preference).validate_python(strict_json(line))
         except ValueError:
             continue
         if one.choice != "undo":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.evaluation.metric import MetricInfo, info_to_json
@@ -189,9 +190,10 @@ class RunFolder:
         path = self.variant_dir(variant_id) / RECORD_FILE
         found = read_json(path).get(key) if path.is_file() else None
         try:
-            return None if found is None else TypeAdapter(kind).validate_python(found)
+            value: Recorded | None = None if found is None else adapter_of(kind).validate_python(found)
         except ValidationError:
             raise DamagedFile(path, damage) from None
+        return value
 
     def scored(self) -> list[str]:
         """Return the variants that a sweep has found whole, in the order of the plan."""
@@ -242,7 +244,7 @@ _RUN = TypeAdapter(RunFolder)
 def write_json(path: Path, value: Any) -> None:
     """Write `value`, JSON or a dataclass, replacing `path` at the end: it is whole, and holds no known secret."""
     if is_dataclass(value):
-        value = TypeAdapter(type(value)).dump_python(value, mode="json")
+        value = adapter_of(type(value)).dump_python(value, mode="json")
     text = hide_known_json(json.dumps(value, indent=2, ensure_ascii=False), indent=2)
     with whole_file(path) as partial:
         partial.write_text(visible_json(text) + "\n", encoding="utf-8")
@@ -262,9 +264,10 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_record(path: Path, kind: type[Recorded], damage: str) -> Recorded | None:
     """Return the dataclass that `write_json` wrote; None without a file, and a DamagedFile where it holds none."""
     try:
-        return TypeAdapter(kind).validate_json(path.read_bytes()) if path.is_file() else None
+        value: Recorded | None = adapter_of(kind).validate_json(path.read_bytes()) if path.is_file() else None
     except ValidationError:
         raise DamagedFile(path, damage) from None
+    return value
 
 
 @lru_cache(maxsize=1024)

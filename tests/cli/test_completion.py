@@ -14,7 +14,6 @@ from rag_lab.cli.completion import whole_words
 from rag_lab.cli.shared_options import parse_settings
 from rag_lab.config import PipelineConfig
 
-RERANKERS = ("none", "cross_encoder", "query_likelihood")
 SCRIPT = "import sys; sys.argv[0] = 'rag-lab'; from rag_lab.cli import main; main()"
 
 

@@ -1,10 +1,10 @@
 """`rag-lab demo`, `sweep`, `plan`, `run` and `vary`: experiments of a file, and of a command line."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from rag_lab.cli import shared_options as shared
 from rag_lab.cli.ask import DEFAULT_DATASET
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.redaction import redact_value
+
+if TYPE_CHECKING:
+    from rag_lab.experiment.without_file import Asked
 
 DEMO = "experiments/decisive.yaml"
 Labelled = Annotated[
@@ -249,10 +252,9 @@ def run(
     from rag_lab.cli.sweeps import execute
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
-    from rag_lab.experiment.without_file import Asked, run_name
+    from rag_lab.experiment.without_file import run_name
 
-    changes, names = shared.parse_settings(settings or []), _metrics(metrics, dataset)
-    asked = Asked(dataset, base, changes, metrics=names, questions=questions, answers=answers, judge=judge)
+    asked = _asked(dataset, base, settings, metrics, questions=questions, answers=answers, judge=judge)
     experiment = asked.experiment()
     checked = plan({"name": run_name(asked.name, experiment), **experiment})
     if asked.leaves_out_answers:
@@ -312,11 +314,11 @@ def vary(
     from rag_lab.cli.sweeps import execute
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions, as_jobs
-    from rag_lab.experiment.without_file import Asked, file_for, write_file
+    from rag_lab.experiment.without_file import file_for, write_file
 
-    changes, varied = shared.parse_settings(settings or []), parse_factors(factors)
-    names = _metrics(metrics, dataset)
-    asked = Asked(dataset, base, changes, varied, names, design, n, questions, answers, judge)
+    of_design: dict[str, Any] = {"factors": parse_factors(factors), "design": design, "n": n}
+    of_answers: dict[str, Any] = {"questions": questions, "answers": answers, "judge": judge}
+    asked = _asked(dataset, base, settings, metrics, **of_design, **of_answers)
     experiment = asked.experiment()
     path = file_for(asked.name, experiment)
     whole = {"name": path.stem, **experiment}
@@ -359,8 +361,13 @@ def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:
     return found
 
 
-def _metrics(texts: list[str] | None, dataset: str) -> Sequence[str]:
+def _asked(
+    dataset: str, base: str | None, settings: list[str] | None, metrics: list[str] | None, **more: Any
+) -> "Asked":
+    """Return what a command line asks for, with what is measured where it does not say."""
     from rag_lab.evaluation.registry import split_names
-    from rag_lab.experiment.without_file import usual_metrics
+    from rag_lab.experiment.without_file import Asked, usual_metrics
 
-    return [name for text in texts or () for name in split_names(text)] or usual_metrics(dataset)
+    changes = shared.parse_settings(settings or [])
+    names = [name for text in metrics or () for name in split_names(text)] or usual_metrics(dataset)
+    return Asked(dataset, base, changes, metrics=names, **more)

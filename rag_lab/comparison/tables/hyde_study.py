@@ -3,7 +3,7 @@
 A study is a set of variants that differ in `query.hyde` alone: `none`, `always` and, where it was run, `classified`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
@@ -98,9 +98,9 @@ def planned_studies(tables: RunTables) -> tuple[PlannedStudy, ...]:
     return tuple(studies)
 
 
-def routing_studies(tables: RunTables) -> tuple[RoutingStudy, ...]:
-    """Return the studies of the run, in the main metric."""
-    studies = [_study(tables, planned) for planned in planned_studies(tables)]
+def routing_studies(tables: RunTables, planned: Sequence[PlannedStudy]) -> tuple[RoutingStudy, ...]:
+    """Return the planned studies with what was measured, in the main metric."""
+    studies = [_study(tables, one) for one in planned]
     adjusted = holm([study.learned.p_value if study.learned else None for study in studies])
     return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
 

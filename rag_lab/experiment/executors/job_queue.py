@@ -15,8 +15,9 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.home import home
 from rag_lab._kit.process import Process
 from rag_lab.errors import RagLabError
@@ -216,7 +217,7 @@ def import_status(folder: Path, status: str) -> None:
     """Write a status that was sent into `folder`, of a variant in its run; nothing where it is no status."""
     try:
         known = json.loads(status)
-        live = TypeAdapter(LiveVariant).validate_python(known | {_BEGAN: time.time() - known[_BEGAN]})
+        live = adapter_of(LiveVariant).validate_python(known | {_BEGAN: time.time() - known[_BEGAN]})
     except (ValueError, TypeError, KeyError, ValidationError):
         return
     if folder.is_dir():

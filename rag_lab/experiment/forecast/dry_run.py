@@ -69,6 +69,7 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
     """Put the work of one sweep in the tally and return the names of its stages, and of metrics that ask a judge."""
     experiment, embedding = plan.experiment, plan.expansion.baseline.config.models.embedding
     judge = shared.chat_model(experiment.judge) if experiment.judge else None
+    thinking: int = getattr(judge, "least_thinking_tokens", 0)  # of one that cannot stop thinking
     embedder = RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
     tools = Tools(judge, embedder, language=experiment.judge_language)
     judged = [metric for name in experiment.metrics if _asks_judge(metric := build_metric(name, tools))]
@@ -82,7 +83,7 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
         stages += [stage.name for stage in pipeline.stages]
         traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
         for metric in judged:
-            _count_scores(metric, traces, scores, tally, experiment.judge or "")
+            _count_scores(metric, traces, scores, tally, experiment.judge or "", thinking)
         if tree is not None:
             settings = {key: value for key, value in variant.config.flat().items() if key in varied}
             steps = [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
@@ -125,7 +126,7 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
 
 
 def _count_scores(
-    metric: CostlyMetric, traces: Sequence[PartialTrace], memory: Memory, tally: Tally, judge: str
+    metric: CostlyMetric, traces: Sequence[PartialTrace], memory: Memory, tally: Tally, judge: str, thinking: int
 ) -> None:
     """Put in the tally the calls of the judge for those scores of `metric` that must be made."""
     identity = digest(dict(metric.identity()))
@@ -137,8 +138,6 @@ def _count_scores(
     elif metric.info.calls is not None:
         calls = JudgeCalls(metric.info.calls, 0, 0)
     nothing = Work(metric.name, judge, "score" if calls is None else "call")
-    model = shared.chat_model(judge) if judge else None
-    thinking: int = getattr(model, "least_thinking_tokens", 0)  # of one that cannot stop thinking
     for key, each in keyed.items():
         if not tally.is_new(key):
             continue

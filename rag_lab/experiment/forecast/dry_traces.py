@@ -8,7 +8,7 @@ is counted once.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -205,12 +205,13 @@ def counted_tokens(text: str) -> int:
     return estimated_tokens(_FILLER.sub("x", text)) + sum(int(n) - 1 for n in _FILLER.findall(text))
 
 
-def stand_ins(trace: Trace, fields: Iterable[str], config: PipelineConfig) -> dict[str, Any]:
+def stand_ins(trace: Trace, fields: Collection[str], config: PipelineConfig) -> dict[str, Any]:
     """Return what stands for these fields of `trace`; one that nothing is asked by keeps its value."""
     query, answer, history, text = config.query, config.answer, trace.question.history, trace.question.text
     n_passages, conversation = config.rerank.final_k, config.conversation
     passage = Passage(0, "?", "?", None, 0, 0, _filler(answer.context_tokens // n_passages))
-    numbers = () if answer.context == "none" else range(1, n_passages + 1)
+    # Passages are many, and made only for who asks for them: this is the inner loop of a dry run.
+    numbers = range(1, n_passages + 1) if "passages" in fields and answer.context != "none" else ()
     largest = {
         "remembered": Remembered(  # the longest summary, with the most turns that can stand after it
             len(history), history[-conversation.summary_every :], _filler(conversation.summary_tokens)

@@ -187,13 +187,12 @@ class VariantWork:
         if self.out is None:
             _LOGGER.info("OUT is empty: nothing is saved")
             return None
-        record = self.record()
         without_text = {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()}
         (self.out / files.CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
         write_traces(self.out / files.TRACES_FILE, self.traces)
         write_scores(self.out / files.SCORES_FILE, {self.name: self.scores})
         files.write_json(self.out / files.PASSAGES_FILE, without_text)
-        files.write_json(self.out / files.RECORD_FILE, record)
+        files.write_json(self.out / files.RECORD_FILE, self.record())  # last: its peak of memory is that of all above
         flush()
         return self.out
 

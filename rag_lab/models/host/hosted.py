@@ -142,14 +142,18 @@ class HostedChat(_Hosted):
         self.constrains_json: bool = local.constrains_json
         if isinstance(local, protocols.Concurrent):
             self.concurrency = local.concurrency
-        # only where the tokenizer is unknown, the process counts
-        asked = lru_cache(_TEXTS_COUNTED)(lambda text: int(self._asked("count_tokens", {"text": text}).head["tokens"]))
-        self.count_tokens = local.count_tokens if local.counts_alone else asked
+        self._counted = lru_cache(_TEXTS_COUNTED)(
+            lambda text: int(self._asked("count_tokens", {"text": text}).head["tokens"])
+        )
 
     @property
     def context_tokens(self) -> int:
         """How much the model can read and write together."""
         return int(self.local.context_tokens)
+
+    def count_tokens(self, text: str) -> int:
+        """Return the exact number of tokens; only where the tokenizer is unknown the process counts."""
+        return int(self.local.count_tokens(text)) if self.local.counts_alone else self._counted(text)
 
     def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order; see `ChatModel`."""

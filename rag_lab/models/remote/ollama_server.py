@@ -223,16 +223,19 @@ class OllamaModel(RemoteModel):
 @lru_cache
 def _digest(address: str, name: str, minute: int) -> str:
     path, key = home_at_work() / "ollama_digests.json", f"{address} {name}"
+    silent: NoAnswer | None = None
     try:
+        digest = OllamaServer(address).pulled(name).digest
+    except NoAnswer as error:
+        silent = error
+    try:  # after the server was asked, which may take seconds, in which others write
         known = TypeAdapter(dict[str, str]).validate_json(path.read_bytes())
     except (OSError, ValueError):
         known = {}
-    try:
-        digest = OllamaServer(address).pulled(name).digest
-    except NoAnswer:
+    if silent is not None:
         if key in known:
             return known[key]
-        raise
+        raise silent
     if known.get(key) != digest:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial:

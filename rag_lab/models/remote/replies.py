@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, TypeVar
 
-from pydantic import Field, FiniteFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, StrictInt, StrictStr, ValidationError
 from typing_extensions import TypedDict
 
+from rag_lab._kit.config_file import adapter_of
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.models.remote.failures import BadReply
 from rag_lab.models.truncation import estimated_tokens, request_texts, request_tokens, truncated_in_prompt
@@ -96,7 +97,7 @@ class _Embeddings(TypedDict):
 def check_candidates(content: bytes) -> None:
     """Check the body of a Gemini reply: candidates, or why the prompt was blocked."""
     try:
-        TypeAdapter(_Blocked).validate_json(content)
+        adapter_of(_Blocked).validate_json(content)
     except ValidationError:
         read_as(content, _Candidates, "reply of Gemini")
 
@@ -117,13 +118,14 @@ def check_lengths(rows: Sequence[Sequence[float]]) -> None:
 def read_as(content: bytes, shape: type[Shape], what: str) -> Shape:
     """Return a reply's body as `shape`, which users call `what`."""
     try:
-        return TypeAdapter(shape).validate_json(content)
+        found: Shape = adapter_of(shape).validate_json(content)
+        return found
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
     if problem["type"] == "json_invalid":
         raise BadReply(_not_json(content))
-    found = TypeAdapter(Any).validate_json(content)
-    told = found.get("error") if isinstance(found, dict) else None  # what some gateways send with status 200
+    body = adapter_of(Any).validate_json(content)
+    told = body.get("error") if isinstance(body, dict) else None  # what some gateways send with status 200
     if isinstance(told, dict):
         told = told.get("message", told)
     if told:

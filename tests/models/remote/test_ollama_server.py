@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from rag_lab.errors import ModelError
@@ -70,6 +72,21 @@ def test_the_last_digest_is_known_while_the_server_is_off(tmp_path, monkeypatch)
     assert OllamaServer(server.url).digest("tiny") == digest
     with pytest.raises(ModelError, match="No Ollama answers"):
         OllamaServer(server.url).digest("other")
+
+
+def test_a_digest_that_another_process_writes_while_the_server_is_asked_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path))
+    asked = OllamaServer.pulled
+
+    def slow(server, name):
+        (tmp_path / "ollama_digests.json").write_text('{"elsewhere tiny": "abc"}')
+        return asked(server, name)
+
+    monkeypatch.setattr(OllamaServer, "pulled", slow)
+    with ollama_server() as server:
+        digest = OllamaServer(server.url).digest("tiny")
+    kept = json.loads((tmp_path / "ollama_digests.json").read_text())
+    assert kept == {"elsewhere tiny": "abc", f"{server.url} tiny": digest}
 
 
 def test_a_pull_tells_its_bytes_and_the_model_is_there():
