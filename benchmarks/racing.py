@@ -21,7 +21,7 @@ import numpy as np
 from simulated_scores import FAMILIES, Family, Floats, true_mean
 from simulation.false_winners import is_apart
 
-from rag_lab.experiment.designs.design_keys import RaceConfig
+from rag_lab.experiment.built_in_designs import RaceConfig
 from rag_lab.experiment.questions import SHARES
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.bounded_mean import is_above

@@ -16,7 +16,7 @@ from rag_lab import Pipeline, evaluate
 from rag_lab._kit.home import home, working_at
 from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.models.local.local_model import keep_converted
 from rag_lab.stages.stage import Outcome

@@ -58,7 +58,7 @@ def variants(incomplete: str) -> list[tuple[str, str]]:
 
 def presets(incomplete: str) -> list[str]:
     """Return the presets that begin so."""
-    from rag_lab.experiment.checkout import checkout_file
+    from rag_lab.experiment.config import checkout_file
 
     names = {path.stem for path in checkout_file("experiments/presets").glob("*.yaml")}
     return sorted(name for name in names if name.startswith(incomplete))

@@ -250,7 +250,7 @@ def doctor() -> None:
     import torch
 
     from rag_lab.data.dataset import list_datasets
-    from rag_lab.experiment import manifest, model_checks
+    from rag_lab.experiment import manifest, stage_identities
     from rag_lab.models import providers, requirements, shared
     from rag_lab.stores.config import STORE_NAMES, STORES
 
@@ -280,7 +280,7 @@ def doctor() -> None:
     typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
     typer.echo("Datasets   " + (", ".join(name for name, _ in list_datasets()) or "none"))
     typer.echo("Presets    of experiments, as this machine is")
-    for preset in model_checks.shipped_presets():
+    for preset in stage_identities.shipped_presets():
         for number, lack in enumerate(preset.lacks or ("ready",)):
             typer.echo(f"  {'' if number else preset.name:<44} {lack}")
     typer.echo("Modules    rag-lab modules lists what each part of a pipeline can be")

@@ -123,9 +123,8 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     """Return the pipeline on a dataset, its index opened or built."""
     from rag_lab.config import config_of
     from rag_lab.data.dataset import Dataset
-    from rag_lab.experiment.designs.factors import ExperimentError
-    from rag_lab.experiment.model_checks import model_problem, models_used
-    from rag_lab.experiment.stage_identities import settings_without_effect
+    from rag_lab.experiment.design import ExperimentError
+    from rag_lab.experiment.stage_identities import model_problem, models_used, settings_without_effect
     from rag_lab.pipeline import Pipeline
 
     changes = parse_settings(settings or [])

@@ -1,4 +1,7 @@
-"""The experiment file: a question, a base pipeline, and the factors that are varied around it."""
+"""The experiment file: a question, a base pipeline, and the factors that are varied around it.
+
+Presets and the variant's notebook are those that people edit in the checkout, else the package's own copies.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,18 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, Field, Strict, ValidationError, field_serializer, field_validator
 
+import rag_lab
 from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
+from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
-from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.design import DESIGNS
-from rag_lab.experiment.designs import design_keys
-from rag_lab.experiment.designs.combinations import RACING
-from rag_lab.experiment.designs.factors import MAX_VARIANTS, ExperimentError, Wanted
+from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.experiment.built_in_designs import DESIGNS_OF, MIN_ROUND, N_MISSING, RACING, RESOLUTIONS, RaceConfig
+from rag_lab.experiment.design import DESIGNS, MAX_VARIANTS, ExperimentError
 from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS
 
+Pairs = tuple[tuple[str, str], ...]  # (variant, against)
+PAIRS_RULE = "must be `all`, `baseline`, or a list of pairs of variants, as [[b, a]]"
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
 # In place of a field that is missing or wrong, so that the rest of the file can still be checked.
@@ -63,8 +67,8 @@ class ExperimentConfig(Section):
     )
     resolution: int | None = Field(
         None,
-        ge=design_keys.RESOLUTIONS[0],
-        le=design_keys.RESOLUTIONS[1],
+        ge=RESOLUTIONS[0],
+        le=RESOLUTIONS[1],
         description="of `fractional`; null: the highest that `n` runs allow, or else 4",
     )
     only_if: dict[str, dict[str, list[Any]]] = Field(
@@ -73,7 +77,7 @@ class ExperimentConfig(Section):
     )
     choose: int | None = Field(
         None,
-        ge=design_keys.MIN_ROUND,
+        ge=MIN_ROUND,
         le=10_000_000,
         description="questions on which `staged` and `optuna` choose, not asked in the proof; a third where null",
     )
@@ -94,7 +98,7 @@ class ExperimentConfig(Section):
         default_factory=dict, description="by metric, the loss up to which a variant may still be left out"
     )
     strict: bool = Field(False, description="one 5% for all that is concluded: 4% for what is primary, 1% for the rest")
-    pairs: str | design_keys.Pairs | None = Field(
+    pairs: str | Pairs | None = Field(
         None, description="design list: which variants are compared, `all`, `baseline`, or pairs as [[b, a]]"
     )
     judge: str | None = Field(None, description="a model, where a metric needs one")
@@ -106,9 +110,7 @@ class ExperimentConfig(Section):
     )
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="chooses the questions where limits leave some out")
-    race: design_keys.RaceConfig | None = Field(
-        None, description="rounds of the design `racing`; its defaults where null"
-    )
+    race: RaceConfig | None = Field(None, description="rounds of the design `racing`; its defaults where null")
 
     @field_validator("name")
     @classmethod
@@ -133,8 +135,14 @@ class ExperimentConfig(Section):
 
     @field_validator("pairs", mode="before")
     @classmethod
-    def _pairs_are_pairs(cls, value: Any) -> str | design_keys.Pairs | None:
-        return design_keys.read_pairs(value)
+    def _pairs_are_pairs(cls, value: Any) -> str | Pairs | None:
+        if value is None or value in ("all", "baseline"):
+            return None if value is None else str(value)
+        pairs = value if isinstance(value, list | tuple) else ()
+        is_pair = [isinstance(one, list | tuple) and [type(name) for name in one] == [str, str] for one in pairs]
+        if not pairs or not all(is_pair):
+            raise ValueError(PAIRS_RULE)
+        return tuple((variant, against) for variant, against in pairs)
 
     @field_validator("variants")
     @classmethod
@@ -155,11 +163,6 @@ class ExperimentConfig(Section):
         if empty:
             raise ValueError(f"a factor needs at least one value; none given for {', '.join(empty)}")
         return value
-
-    @property
-    def wanted(self) -> Wanted:
-        """What is said of the design beside the factors."""
-        return Wanted(self.n, self.resolution, self.seed, self.only_if)
 
     @classmethod
     def load(cls, path: Path | str) -> ExperimentConfig:
@@ -252,18 +255,41 @@ def _refuse_objects(value: Any, where: str) -> None:
 
 
 def _design_problems(config: ExperimentConfig) -> list[str]:
-    keys = {key: getattr(config, key) for key in (*design_keys.DESIGNS_OF, "only_if")}
-    problems = design_keys.pair_problems(config.pairs, config.design, config.variants)
-    problems += design_keys.key_problems(config.design, keys, runs_pipelines=bool(config.variants))
-    if config.design == "list":
-        if config.factors or not config.variants:
-            return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
-    elif config.variants and config.design != RACING:
-        problems.append(f"variants: run by design list or racing, got {config.design}; the others run `factors`")
-    elif config.variants and config.factors:
+    """Return a sentence for each key that says nothing to this design, or what it does not take."""
+    design, pipelines, pairs = config.design, config.variants, config.pairs
+    if design == "list" and (config.factors or not pipelines):
+        return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
+    problems = _pair_problems(pairs, pipelines) if isinstance(pairs, tuple) and design == "list" else []
+    if pairs is not None and design != "list":
+        problems = [f"pairs: names variants of the design list, got the design {design}; take it out."]
+    problems += [
+        f"{key}: belongs to the design {listing(list(designs)).replace(' and ', ' or ')}, got {design}; take it out."
+        for key, designs in DESIGNS_OF.items()
+        if getattr(config, key) not in (None, []) and design not in designs
+    ]
+    if config.only_if and pipelines:
+        problems.append("only_if: holds between factors, and the pipelines under `variants` are run as they are.")
+    if design in N_MISSING and config.n is None:
+        problems.append(N_MISSING[design])
+    if pipelines and design not in ("list", RACING):
+        problems.append(f"variants: run by design list or racing, got {design}; the others run `factors`")
+    elif pipelines and config.factors:
         problems.append("design: racing takes the pipelines under `variants` or those that `factors` make, not both")
-    if config.race is not None and config.design != RACING:
-        problems.append(f"race: belongs to the design racing, got {config.design}")
+    if config.race is not None and design != RACING:
+        problems.append(f"race: belongs to the design racing, got {design}")
+    return problems
+
+
+def _pair_problems(pairs: Pairs, variants: Mapping[str, PipelineConfig]) -> list[str]:
+    names, seen = dict.fromkeys(name for pair in pairs for name in pair), set[frozenset[str]]()
+    problems = [f"pairs: {unknown_name('variant', name, variants)}" for name in names if name not in variants]
+    for variant, against in pairs:
+        pair = frozenset((variant, against))
+        if len(pair) == 1:
+            problems.append(f"pairs: {variant} is paired with itself; name two variants.")
+        elif pair in seen:
+            problems.append(f"pairs: {variant} and {against} are named twice; name each pair once.")
+        seen.add(pair)
     return problems
 
 
@@ -294,7 +320,24 @@ def _sentence(detail: Any) -> str:
     if detail["type"] != "extra_forbidden":
         return f"{key}: {complaint_and_value(detail)}"
     section = key.partition(".")[0]
-    inner: dict[str, type[Section]] = {"limits": Limits, "race": design_keys.RaceConfig}
+    inner: dict[str, type[Section]] = {"limits": Limits, "race": RaceConfig}
     if section == key or section not in inner:
         return unknown_name("key", key, list(ExperimentConfig.model_fields))
     return unknown_name("key", key, [f"{section}.{name}" for name in inner[section].model_fields])
+
+
+_PACKAGE = Path(rag_lab.__file__).parent
+NOTEBOOK = "notebooks/02_run_variant.ipynb"  # which runs a variant
+PACKAGED = {
+    "experiments/presets": _PACKAGE / "experiment/presets",
+    NOTEBOOK: _PACKAGE / "experiment/run/variant.ipynb",
+}
+
+
+def checkout_file(name: str) -> Path:
+    """Return the path of `name` (with forward slashes) in the checkout, below the current folder, or in the package."""
+    places = [_PACKAGE.parent / name, Path.cwd() / name, *([PACKAGED[name]] if name in PACKAGED else [])]
+    found = next((path for path in places if path.exists()), None)
+    if found is None:
+        raise RagLabError(f"Cannot find {name}: run from a checkout of rag_lab, or install it with `pip install -e`.")
+    return found

@@ -1,59 +1,105 @@
-"""From factors to variants by a design, a built-in or a custom one. The first value of each factor is the baseline.
+"""From factors to variants by a design, a built-in or a custom one; their names, and the rules between factors.
 
 A design takes the base, as dotted keys with values, and the factors, and returns what each variant changes, a mapping
-of dotted keys to values. The baseline comes first. Those that are built in take `Wanted`, too.
+of dotted keys to values. The baseline comes first: the first value of each factor. Built-in designs take `Wanted`, too.
+
+A rule lets a factor vary only where another key has certain values, elsewhere it keeps its baseline value:
+`only_if: {retrieval.hyde_k: {query.hyde: [always, classified]}}`. Without HyDE there is one variant, whatever `hyde_k`
+would be.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
+from rag_lab._kit.digest import short_name
 from rag_lab._kit.registry import BuiltIn, Kind, from_object
+from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.designs.factors import (
-    BASELINE,
-    NOTHING_WANTED,
-    Changes,
-    ExperimentError,
-    Factors,
-    Wanted,
-    check_size,
-    rule_problems,
-    settled,
-    unique,
-    variant_id,
-    variant_label,
-    varying_where,
-)
-from rag_lab.experiment.designs.fractional import fraction_notices
 from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
 
-_COMBINATIONS = "rag_lab.experiment.designs.combinations"
+MAX_VARIANTS = 1000
+BASELINE = "baseline"
+_MAX_ID_CHARS = 96
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")  # in names of folders
+
+Factors = Mapping[str, Sequence[Any]]
+Changes = dict[str, Any]
+Rules = Mapping[str, Mapping[str, Sequence[Any]]]  # factor -> the values of other keys beside which it varies
+
+
+class ExperimentError(ConfigError):
+    """What is wrong with an experiment; `problems` holds one sentence each, and `str()` lists them all."""
+
+    def __init__(self, where: str, problems: Iterable[str]) -> None:
+        self.problems = tuple(dict.fromkeys(problems))
+        text = f"{where}: {self.problems[0]}" if self.problems else where
+        if len(self.problems) != 1:
+            lines = "".join(f"\n  - {problem}" for problem in self.problems)
+            text = f"{where} has {len(self.problems)} problems, and nothing was run:{lines}"
+        super().__init__(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an experiment says of its design beside the factors.
+
+    n: variants that `random` draws, trials of `optuna`, the most runs of `fractional`; None where nothing is said.
+    resolution: of `fractional`; None where nothing is said.
+    seed: what is drawn at random is drawn with it.
+    only_if: factors that vary only beside some values of other keys.
+    """
+
+    n: int | None = None
+    resolution: int | None = None
+    seed: int = 0
+    only_if: Rules | None = None
+
+
+NOTHING_WANTED = Wanted()
+
+
+def first_values(factors: Factors) -> Changes:
+    """Return the baseline: the first value of each factor."""
+    return {key: values[0] for key, values in factors.items()}
+
+
+def check_size(n: int, instead: str = "") -> None:
+    """Refuse more than `MAX_VARIANTS`, before they are made, which would take the memory of all."""
+    if n > MAX_VARIANTS:
+        message = f"The design has {n:,} variants, and at most {MAX_VARIANTS:,} are allowed; take out values{instead}."
+        raise ExperimentError("factors", [message])
+
+
+_BUILT_IN = "rag_lab.experiment.built_in_designs"
 
 DESIGNS = Kind(
     "design",
     "rag_lab.designs",
     {
-        "grid": BuiltIn(f"{_COMBINATIONS}:grid", "all combinations of the values"),
-        "one_factor": BuiltIn(f"{_COMBINATIONS}:one_factor", "the baseline left in one factor at a time"),
+        "grid": BuiltIn(f"{_BUILT_IN}:grid", "all combinations of the values"),
+        "one_factor": BuiltIn(f"{_BUILT_IN}:one_factor", "the baseline left in one factor at a time"),
         "fractional": BuiltIn(
-            "rag_lab.experiment.designs.fractional:fractional",
+            f"{_BUILT_IN}:fractional",
             "a balanced part of the grid of factors with two values, of a `resolution` or of at most `n` runs",
         ),
-        "random": BuiltIn(f"{_COMBINATIONS}:random_draw", "`n` combinations drawn from the grid"),
+        "random": BuiltIn(f"{_BUILT_IN}:random_draw", "`n` combinations drawn from the grid"),
         "racing": BuiltIn(
-            f"{_COMBINATIONS}:grid",
+            f"{_BUILT_IN}:grid",
             "those of a grid, or of a list: rounds of questions drop most, the winner is proven on others",
         ),
         "staged": BuiltIn(
-            f"{_COMBINATIONS}:staged",
+            f"{_BUILT_IN}:staged",
             "stage by stage, the best of each is carried on; the last is proven on questions that chose nothing",
         ),
         "optuna": BuiltIn(
-            f"{_COMBINATIONS}:trial_placeholders",
+            f"{_BUILT_IN}:trial_placeholders",
             "`n` trials that a sampler chooses by earlier ones; the best is proven on questions that chose nothing",
             needs="optuna",
             install="rag_lab[optuna]",
@@ -64,26 +110,20 @@ DESIGNS = Kind(
 )
 
 
-def is_built_in(design: Any) -> bool:
-    """Tell whether a design is one of the workbench's, by its name."""
-    return isinstance(design, str) and design in DESIGNS.built_in
-
-
-def combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = NOTHING_WANTED) -> list[Changes]:
+def _combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted) -> list[Changes]:
     """Return what each variant changes, by a design's name or by a design that is given as an object."""
     try:
         module = DESIGNS.find(design) if isinstance(design, str) else from_object(design, DESIGNS)
-        if is_built_in(design):
+        if isinstance(design, str) and design in DESIGNS.built_in:
             return list(module.value(base.flat(), factors, wanted))
         code = CustomCode(module, f"design {module.name!r}")
-        theirs = deepcopy({key: list(values) for key, values in factors.items()})
-        changes: list[Changes] = code.call(base.flat(), theirs, accept=lambda returned: _accepted(returned, code.what))
+        inputs = deepcopy({key: list(values) for key, values in factors.items()})
+        changes: list[Changes] = code.call(base.flat(), inputs, accept=lambda returned: _accepted(returned, code.what))
     except ExperimentError:
         raise
-    except ConfigError as error:
-        raise ExperimentError("design", [f"design: {error}"]) from error
-    except CustomCodeError as error:
-        raise ExperimentError("design", [f"design: {error}."]) from error
+    except (ConfigError, CustomCodeError) as error:
+        end = "." if isinstance(error, CustomCodeError) else ""
+        raise ExperimentError("design", [f"design: {error}{end}"]) from error
     return changes
 
 
@@ -133,20 +173,25 @@ def expand(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted =
     Raises:
         ExperimentError: naming every unknown key and impossible value at once.
     """
-    known = {key: values for key, values in factors.items() if key in dotted_keys()}
-    problems = [*_unknown(factors), *rule_problems(wanted.only_if or {}, factors, base.flat())]
-    if problems and (wanted.only_if or not is_built_in(design)):  # neither knows other factors than there are
+    keys = dotted_keys()
+    known = {key: values for key, values in factors.items() if key in keys}
+    problems = [unknown_name("parameter", key, keys) for key in factors if key not in keys]
+    problems += _rule_problems(wanted.only_if or {}, factors, base.flat())
+    is_built_in = isinstance(design, str) and design in DESIGNS.built_in
+    if problems and (wanted.only_if or not is_built_in):  # neither knows other factors than there are
         raise ExperimentError("factors", problems)
     try:
-        drawn = combinations(base, known, design, wanted)
+        drawn = _combinations(base, known, design, wanted)
     except ExperimentError as error:
         raise ExperimentError("factors", [*problems, *error.problems]) from error
     choices = [settled(base.flat(), choice, known, wanted.only_if) for choice in drawn]
-    problems += _unknown(key for choice in choices for key in choice) or _impossible(base, choices)
+    changed = dict.fromkeys(key for choice in choices for key in choice)
+    unknown = [unknown_name("parameter", key, keys) for key in changed if key not in keys]
+    problems += unknown or _impossible(base, choices)
     if problems:
         raise ExperimentError("factors", problems)
     found = _distinct(drawn, choices, [base.override(choice) for choice in choices], wanted)
-    notices = fraction_notices(known, drawn, choices) if design == "fractional" else []
+    notices = _fraction_notices(known, drawn, choices) if design == "fractional" else []
     return replace(found, notices=(*notices, *found.notices))
 
 
@@ -176,11 +221,6 @@ def differences(config: PipelineConfig, baseline: PipelineConfig) -> Changes:
     """Return the dotted keys in which a pipeline differs from the baseline, with its values."""
     known = baseline.flat()
     return {key: value for key, value in config.flat().items() if value != known[key]}
-
-
-def _unknown(keys: Iterable[str]) -> list[str]:
-    known = dotted_keys()
-    return [unknown_name("parameter", key, known) for key in dict.fromkeys(keys) if key not in known]
 
 
 def _impossible(base: PipelineConfig, choices: Sequence[Changes]) -> list[str]:
@@ -216,11 +256,126 @@ def _distinct(
         if config.identity in seen:
             asked = changes if given == choice else {key: one for key, one in given.items() if one != baseline[key]}
             told = {key: value for key, value in given.items() if key in varied | set(asked)}
-            why = varying_where(given, choice, wanted.only_if or {})
+            why = _varying_where(given, choice, wanted.only_if or {})
             same.append(SamePipeline(variant_label(told or given) or "{}", asked, seen[config.identity], why))
             continue
-        name = unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
+        name = _unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
         seen[config.identity] = name
         variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
     notices = (*(str(one) for one in same if not one.why), *same_pipeline_sentences(one for one in same if one.why))
     return Expansion(tuple(variants), notices, tuple(same))
+
+
+def _fraction_notices(factors: Factors, drawn: Sequence[Changes], choices: Sequence[Changes]) -> list[str]:
+    """Return the notices of a fraction as it was drawn, and as rules between factors have left it."""
+    from rag_lab.comparison.tables.effects import fraction_sentence  # pandas; naming a design loads none
+
+    names = [key for key, values in factors.items() if len(values) > 1]
+    if not names:
+        return []
+    notices = [fraction_sentence(names, [[repr(run[name]) for name in names] for run in drawn])]
+    if moved := [choice for choice in choices if choice not in drawn]:
+        notices.append(
+            f"{len(moved)} of its {len(drawn)} runs are moved out of it by only_if, so that it is not balanced and no "
+            "main effects are told; take the design grid or random, or leave out the factors that have rules."
+        )
+    return notices
+
+
+def _rule_problems(rules: Rules, factors: Factors, base: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each thing that is wrong with rules; `base` are the dotted keys that no factor varies."""
+    found: list[str] = []
+    for key, others in rules.items():
+        where = f"only_if.{key}"
+        if key not in factors:
+            found.append(f"only_if: {unknown_name('factor', key, factors)} Only what `factors` varies can have a rule.")
+            continue
+        if not others:
+            found.append(f"{where}: names no other key; say where it varies, as in {{query.hyde: [always]}}.")
+        for other, values in others.items():
+            if other not in dotted_keys():
+                found.append(f"{where}: {unknown_name('parameter', other, dotted_keys())}")
+            elif other == key:
+                found.append(f"{where}: a factor cannot wait for itself; name another key.")
+            elif other in factors:
+                known = listing(list(map(str, factors[other])))
+                found += [
+                    f"{where}: {value!r} is none of the values of {other}, which are {known}."
+                    for value in values
+                    if value not in factors[other]
+                ]
+            elif base.get(other) not in values:
+                found.append(
+                    f"{where}: {other} is {base.get(other)!r} in every variant, so that {key} would never vary; put "
+                    f"{other} under `factors`, or take the rule out."
+                )
+            if not values:
+                found.append(f"{where}: {other} has no values beside which {key} varies; give at least one.")
+    if not found:
+        try:
+            _in_order(rules)
+        except CycleError as error:
+            found.append(
+                f"only_if: the rules of {listing(sorted(set(error.args[1])))} wait for each other; take one out."
+            )
+    return found
+
+
+def settled(base: Mapping[str, Any], choice: Mapping[str, Any], factors: Factors, rules: Rules | None) -> Changes:
+    """Return a combination with the baseline value of each factor that may not vary in it."""
+    found, rules = dict(choice), rules or {}
+    for key in _in_order(rules):
+        values = {**base, **found}
+        if key in found and not all(values.get(other) in allowed for other, allowed in rules[key].items()):
+            found[key] = factors[key][0]
+    return found
+
+
+def _in_order(rules: Rules) -> list[str]:
+    """Return the factors of the rules, one that another's rule asks about before that other."""
+    return [key for key in TopologicalSorter({key: set(rules[key]) for key in rules}).static_order() if key in rules]
+
+
+def _varying_where(drawn: Mapping[str, Any], choice: Mapping[str, Any], rules: Rules) -> str:
+    """Return the rules that made a combination another one than was drawn, in words; '' where none did."""
+    sentences = []
+    for key in (key for key in rules if key in drawn and drawn[key] != choice[key]):
+        where = [f"{other} is {' or '.join(map(str, values))}" for other, values in rules[key].items()]
+        sentences.append(f"only_if lets {key} vary only where {' and '.join(where)}")
+    return " and ".join(sentences)
+
+
+def variant_id(changes: Mapping[str, Any], among: Collection[str]) -> str:
+    """Return e.g. `hyde-always__rerank-none`, a safe name of a folder; `among` are all keys that the design varies."""
+    names = _short_names(sorted({*among, *changes}))
+    slugs = {key: _UNSAFE.sub("-", _plain(value)).strip(".-") or "empty" for key, value in changes.items()}
+    return short_name("__".join(f"{names[key]}-{slugs[key]}" for key in changes), _MAX_ID_CHARS, dict(changes))
+
+
+def variant_label(changes: Mapping[str, Any]) -> str:
+    """Return `changes` for people: `hyde = always, rerank = none`."""
+    names = _short_names(sorted(changes))
+    return ", ".join(f"{names[key]} = {_plain(value)}" for key, value in changes.items())
+
+
+def _unique(name: str, taken: Iterable[str]) -> str:
+    """Return `name`, numbered if it is taken; file systems that fold case count as taken too."""
+    folded = {other.casefold() for other in taken} | {BASELINE}
+    number, candidate = 2, name
+    while candidate.casefold() in folded:
+        candidate, number = f"{name}-{number}", number + 1
+    return candidate
+
+
+def _short_names(keys: Collection[str]) -> dict[str, str]:
+    """Return the last part of each key (the section of `section.name`), or the whole key where two would be equal."""
+    parts = {key: key.rpartition(".") for key in keys}
+    short = {key: section if last == "name" and section else last for key, (section, _, last) in parts.items()}
+    names = list(short.values())
+    return {key: name if names.count(name) == 1 else key.replace(".", "-") for key, name in short.items()}
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_plain(inner)}" for key, inner in value.items())
+    return value if isinstance(value, str) else json.dumps(value, default=str)

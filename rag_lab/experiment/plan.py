@@ -18,13 +18,10 @@ from rag_lab.evaluation import registry
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.experiment import questions as asking
-from rag_lab.experiment.config import Draft, ExperimentConfig, Given, folder_of, name_of, read_experiment
-from rag_lab.experiment.design import Expansion, Variant, expand, expand_list
-from rag_lab.experiment.designs.combinations import RACING
-from rag_lab.experiment.designs.design_keys import Pairs, primary_pairs
-from rag_lab.experiment.designs.factors import ExperimentError, variant_id
-from rag_lab.experiment.model_checks import limit_problems, model_problem, models_used
-from rag_lab.experiment.stage_identities import Readers, run_once
+from rag_lab.experiment.built_in_designs import RACING
+from rag_lab.experiment.config import Draft, ExperimentConfig, Given, Pairs, folder_of, name_of, read_experiment
+from rag_lab.experiment.design import Expansion, ExperimentError, Variant, Wanted, expand, expand_list, variant_id
+from rag_lab.experiment.stage_identities import Readers, limit_problems, model_problem, models_used, run_once
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.margins import margin_problems
 from rag_lab.runs.omissions import left_out
@@ -80,10 +77,20 @@ class Plan:
 
     @property
     def pairs(self) -> Pairs:
-        """The comparisons of two variants that the design declares, as (variant, against)."""
-        names = [variant.variant_id for variant in self.variants]
-        same = {one.label: one.run_as for one in self.expansion.same}
-        return primary_pairs(names, self.experiment.design, self.experiment.pairs, same)
+        """The comparisons of two variants that the design declares, as (variant, against).
+
+        Of named pairs those are left of which both are run, each by what is run for it.
+        """
+        pairs, names = self.experiment.pairs, [variant.variant_id for variant in self.variants]
+        if self.experiment.design != "list" or pairs == "baseline":
+            return tuple((name, names[0]) for name in names[1:])
+        if isinstance(pairs, tuple):
+            run_as = {one.label: one.run_as for one in self.expansion.same if one.run_as in names}
+            run_as |= {name: name for name in names}
+            found = [(run_as[a], run_as[b]) for a, b in pairs if a in run_as and b in run_as]
+            if different := dict.fromkeys((a, b) for a, b in found if a != b):
+                return tuple(different)
+        return tuple((later, earlier) for place, later in enumerate(names) for earlier in names[:place])
 
     def run_folder(self, path: Path) -> RunFolder:
         """Return the run folder of this plan at `path`; nothing is written."""
@@ -211,7 +218,8 @@ def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     config = draft.config
     try:
         if config.design != "list" and not config.variants:
-            found = expand(config.base, config.factors, config.design, config.wanted)
+            wanted = Wanted(config.n, config.resolution, config.seed, config.only_if)
+            found = expand(config.base, config.factors, config.design, wanted)
         elif "variants" in draft.broken:
             return None
         else:

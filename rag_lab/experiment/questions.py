@@ -9,10 +9,9 @@ from rag_lab.data.sampling import clusters_of, shuffled, stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.applicability import applies
 from rag_lab.evaluation.registry import ParsedName, parse_name
+from rag_lab.experiment.built_in_designs import MIN_ROUND, OPTUNA, RACING, STAGED, RaceConfig, stages_of
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.designs.combinations import OPTUNA, RACING, STAGED, stages_of
-from rag_lab.experiment.designs.design_keys import MIN_ROUND, RaceConfig
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.records import Question
 
 MIN_PROOF = 30  # questions; on fewer hardly anything can be shown

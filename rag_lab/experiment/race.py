@@ -9,8 +9,7 @@ import pandas as pd
 
 from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
-from rag_lab.experiment.designs.combinations import OPTUNA
-from rag_lab.experiment.designs.design_keys import RaceConfig
+from rag_lab.experiment.built_in_designs import OPTUNA, RaceConfig
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES, deciding, objectives
 from rag_lab.runs.race_record import ClosestCall, RoundRecord, Standing

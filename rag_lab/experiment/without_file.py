@@ -18,7 +18,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import read_experiment
-from rag_lab.experiment.designs.factors import variant_id
+from rag_lab.experiment.design import variant_id
 
 FOLDER = "experiments"  # where a file is written, if there is such a folder here
 METRICS = ("retrieval.ndcg@10", "retrieval.evidence_recall@5", "cost.seconds")

@@ -13,7 +13,7 @@ from rag_lab.cli.shell import FIRST, GROUPS
 from rag_lab.cli.sweeps.sweep import DEMO
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, write_json
 
 
@@ -239,7 +239,7 @@ def test_a_sweep_that_is_stopped_is_status_130_and_says_what_goes_on(rag_lab, ex
 
 def test_the_demo_without_its_files_says_how_to_begin(rag_lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rag_lab.experiment.checkout._PACKAGE", tmp_path / "site-packages/rag_lab")
+    monkeypatch.setattr("rag_lab.experiment.config._PACKAGE", tmp_path / "site-packages/rag_lab")
     status, _, err = rag_lab("demo")
     assert status == 2 and len(err.splitlines()) == 1
     assert "rag-lab ask" in err

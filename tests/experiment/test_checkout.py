@@ -13,9 +13,8 @@ from small_dataset import write_dataset
 
 import rag_lab
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.checkout import PACKAGED
-from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.config import PACKAGED, ExperimentConfig
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import RunFolder
 

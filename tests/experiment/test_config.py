@@ -5,9 +5,8 @@ import yaml
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.config import ExperimentConfig, read_experiment
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.config import PAIRS_RULE, ExperimentConfig, checkout_file, read_experiment
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.plan import plan
 
 GOOD = {
@@ -165,6 +164,27 @@ def test_variants_are_presets_files_and_changes_of_the_base(tmp_path):
 def test_a_faulty_list_is_named(tmp_path, variants, changes, said):
     with pytest.raises(ExperimentError, match=said):
         ExperimentConfig.load(listed(tmp_path / "e.yaml", variants, **changes))
+
+
+@pytest.mark.parametrize("pairs", [7, "some", [], ["a", "b"], [["a"]], [["a", "b", "c"]], [["a", 1]], {"a": "b"}])
+def test_pairs_are_a_rule_or_pairs_of_names(pairs):
+    (problem,) = read_experiment(GOOD | {"pairs": pairs}).problems
+    assert problem.startswith(f"pairs: {PAIRS_RULE}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"pairs": "all"}, "pairs: names variants of the design list, got the design grid; take it out."),
+        ({"pairs": [["a", "d"]]}, "pairs: Unknown variant 'd'"),
+        ({"pairs": [["b", "b"]]}, "pairs: b is paired with itself; name two variants."),
+        ({"pairs": [["a", "b"], ["c", "a"], ["b", "a"]]}, "pairs: b and a are named twice; name each pair once."),
+    ],
+)
+def test_a_wrong_pair_is_one_sentence(changes, said):
+    of_list = {"design": "list", "factors": {}, "variants": {name: {} for name in "abc"}}
+    (problem,) = read_experiment(GOOD | ({} if changes["pairs"] == "all" else of_list) | changes).problems
+    assert problem.startswith(said)
 
 
 @pytest.mark.parametrize("path", sorted(checkout_file("experiments").glob("*.yaml")), ids=lambda path: path.stem)

@@ -9,9 +9,8 @@ from small_dataset import write_dataset
 
 from rag_lab._kit.module_files import modules_from
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.design import expand, expand_list
-from rag_lab.experiment.designs.combinations import grid, one_factor
-from rag_lab.experiment.designs.factors import MAX_VARIANTS, ExperimentError
+from rag_lab.experiment.built_in_designs import grid, one_factor
+from rag_lab.experiment.design import MAX_VARIANTS, ExperimentError, expand, expand_list
 from rag_lab.experiment.plan import plan
 from rag_lab.testing import DesignContract
 

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.config import ExperimentConfig, checkout_file
 from rag_lab.models.config import from_yaml
 
 FOLDER = checkout_file("experiments/presets")

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from small_plans import write_machines_sweep
 
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 from rag_lab.experiment.manifest import VariantState, build_manifest, git_state, now, package_versions, run_identities
 from rag_lab.experiment.plan import plan
 

@@ -3,8 +3,8 @@
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment import model_checks
-from rag_lab.experiment.model_checks import model_problem, models_used, shipped_presets
+from rag_lab.experiment import stage_identities
+from rag_lab.experiment.stage_identities import model_problem, models_used, shipped_presets
 from rag_lab.models import weights
 
 
@@ -75,5 +75,5 @@ def test_what_runs_with_packaged_models_is_ready_and_what_the_hub_has_is_named()
 
 
 def test_what_has_been_downloaded_is_not_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr(model_checks, "downloaded_folder", lambda name: tmp_path)
+    monkeypatch.setattr(stage_identities, "downloaded_folder", lambda name: tmp_path)
     assert not any("downloaded" in lack for state in shipped_presets() for lack in state.lacks)

@@ -7,7 +7,7 @@ from small_plans import CHAT, install_doubles, run_in_process, run_jobs_here, wr
 
 from rag_lab._kit.module_files import modules_from
 from rag_lab.comparison.comparison import read_comparison
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe, not_applicable_sentences
 from rag_lab.experiment.manifest import run_identities

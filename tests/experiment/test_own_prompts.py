@@ -3,7 +3,7 @@
 import pytest
 from small_plans import install_doubles, run_jobs_here, write_plan
 
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from small_dataset import write_dataset
 from small_plans import write_machines_sweep
 
-from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.config import ExperimentConfig, Limits
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.config import ExperimentConfig, Limits, checkout_file
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import plan
@@ -184,14 +183,19 @@ def test_what_is_declared_does_not_change_what_a_variant_scores(experiment):
     assert run_identities(plan(experiment(margin={"retrieval.ndcg@10": 0.05}, strict=True)), notebook) == before
 
 
-def test_a_list_declares_the_pairs_that_it_names(experiment):
+def test_a_list_declares_every_pair_or_those_that_it_names_each_by_what_is_run_for_it(experiment):
     listed = {"factors": {}, "design": "list", "variants": {n: {"rerank.final_k": k} for k, n in enumerate("abc", 1)}}
-    assert plan(experiment(**listed)).pairs == (("b", "a"), ("c", "a"), ("c", "b"))
-    assert plan(experiment(**listed, pairs=[["c", "b"]])).pairs == (("c", "b"),)
-    with pytest.raises(ExperimentError, match="Unknown variant 'd'"):
-        plan(experiment(**listed, pairs=[["c", "d"]]))
-    with pytest.raises(ExperimentError, match="names variants of the design list"):
-        plan(experiment(pairs="all"))
+    listed["variants"]["d"] = listed["variants"]["b"]
+
+    def declared(pairs, **only):
+        return plan(experiment(**listed, pairs=pairs), **only).pairs
+
+    assert declared(None) == declared("all") == (("b", "a"), ("c", "a"), ("c", "b"))
+    assert declared("baseline") == (("b", "a"), ("c", "a"))
+    assert declared([["c", "b"]]) == (("c", "b"),)
+    assert declared([["d", "c"], ["b", "c"], ["d", "b"]]) == (("b", "c"),)
+    assert declared([["c", "b"]], only=["b"]) == (("b", "a"),)
+    assert declared("all", only=["a"]) == ()
 
 
 def test_a_dry_run_says_why_nothing_is_answered_and_proposes_clusters(experiment, tmp_path):

@@ -10,7 +10,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.index.corpus_index import open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 from rag_lab.memory.results import Memory
 from rag_lab.pipeline import Pipeline
 from rag_lab.testing import HashEmbedder, ScriptedChat

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_lab.experiment.built_in_designs import RaceConfig
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.designs.design_keys import RaceConfig
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.questions import BESIDE, CHOSE, MIN_CLUSTERS, MIN_PROOF, race_questions, variants_problem
 from rag_lab.records import QUERY_CLASSES, Evidence, Question
 

@@ -14,7 +14,7 @@ from small_dataset import write_dataset
 from small_plans import run_jobs_here
 from tiny_models import write_tiny_bert
 
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.models.protocols import ChatRequest, Message
 

@@ -8,8 +8,7 @@ import typer
 import yaml
 
 from rag_lab.cli import app
-from rag_lab.experiment.checkout import checkout_file
-from rag_lab.experiment.config import ExperimentConfig, Limits, read_experiment
+from rag_lab.experiment.config import ExperimentConfig, Limits, checkout_file, read_experiment
 from rag_lab.experiment.forecast.cost_estimate import CostEstimate, cost_table
 from rag_lab.experiment.forecast.spending import spent_and_estimated, spent_text
 from rag_lab.experiment.manifest import now

@@ -16,7 +16,7 @@ from small_plans import install_doubles, race_plan
 from typer.testing import CliRunner
 
 from rag_lab.cli import app
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 from rag_lab.report.page.report_page import write_report
 
 FOLDER = Path(__file__).parent

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from rag_lab.errors import ModelError
-from rag_lab.experiment.model_checks import limit_problems, model_problem, price_of
+from rag_lab.experiment.stage_identities import limit_problems, model_problem, price_of
 from rag_lab.memory.results import Memory
 from rag_lab.models import failover, shared
 from rag_lab.models.protocols import ChatRequest, Message

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from small_dataset import write_dataset
 
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 from rag_lab.experiment.kernels.notebook_process import run_notebook
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep

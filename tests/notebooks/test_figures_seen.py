@@ -12,7 +12,7 @@ from browser import browser, needs_browser
 from pictures import WHITE, assert_seen, pixels_of
 from run_folder_fixture import build_run
 
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 
 pytestmark = pytest.mark.slow
 FIGURES = ("quality_figure(", "front_figure(", "class_figure(", "forest_figure(", "paired_figure(")

@@ -8,7 +8,7 @@ import nbformat
 import papermill
 import pytest
 
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 
 pytestmark = pytest.mark.slow
 TECHNIQUES = sorted(f"techniques/{path.stem}" for path in checkout_file("notebooks/techniques").glob("*.ipynb"))

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from pictures import assert_seen
 
-from rag_lab.experiment.checkout import checkout_file
+from rag_lab.experiment.config import checkout_file
 
 pytestmark = pytest.mark.slow
 # Pictures that each shows, and what its text must say; the first embeds the documents for all.

@@ -55,7 +55,7 @@ def demo(out: shared.Out = None, jobs: shared.Jobs = "auto", yes: shared.Yes = F
     On packaged data and models it needs no key, no network and no GPU, takes some minutes, and ends with a report to
     open. If it is stopped half-way, start it again and it goes on where it was.
     """
-    from rag_lab.experiment.checkout import checkout_file
+    from rag_lab.experiment.config import checkout_file
 
     try:
         experiment = checkout_file(DEMO)

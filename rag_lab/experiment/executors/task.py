@@ -21,7 +21,7 @@ from rag_lab._kit import module_files
 from rag_lab._kit.whole_file import put_in_place
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
-from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
+from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors.job import Job, Origin
 from rag_lab.experiment.manifest import code_digest
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE

@@ -7,14 +7,14 @@ from rag_lab.data.evidence import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
-from rag_lab.experiment.designs.combinations import STAGED, stages_of
+from rag_lab.experiment.built_in_designs import STAGED, stages_of
 from rag_lab.experiment.forecast.cost_estimate import cost_notes, cost_table, estimate
 from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
 from rag_lab.experiment.forecast.work import WorkTree
-from rag_lab.experiment.model_checks import models_asked
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import aims, deciding_metric, full_plan
+from rag_lab.experiment.stage_identities import models_asked
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.report.figures.plan_tree import tree_lines

@@ -17,9 +17,9 @@ from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.remembered import score_key
 from rag_lab.experiment.forecast.dry_traces import PartialTrace, counted_tokens, counts, dry_traces
 from rag_lab.experiment.forecast.work import Tally, Work, WorkTree, new_work
-from rag_lab.experiment.model_checks import embedding_price
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import proof_plan, round_plan
+from rag_lab.experiment.stage_identities import embedding_price
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
 from rag_lab.models.remembered_vectors import RememberedEmbedder

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_lab.experiment.designs.factors import variant_label
+from rag_lab.experiment.design import variant_label
 from rag_lab.report.figures.plan_tree import Branch
 
 _SUMS = ("n", "remembered", "tokens_in", "tokens_out", "thinking_tokens", "embedded_tokens", "embedded_chars")

@@ -14,11 +14,9 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import counted
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment import race as races
-from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
-from rag_lab.experiment.design import Expansion
-from rag_lab.experiment.designs.combinations import OPTUNA, RACING, STAGED, stage_choices, stages_of
-from rag_lab.experiment.designs.design_keys import RaceConfig
-from rag_lab.experiment.designs.factors import Changes, first_values
+from rag_lab.experiment.built_in_designs import OPTUNA, RACING, STAGED, RaceConfig, stage_choices, stages_of
+from rag_lab.experiment.config import NOTEBOOK, checkout_file
+from rag_lab.experiment.design import Changes, Expansion, first_values
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan

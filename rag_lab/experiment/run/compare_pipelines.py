@@ -22,8 +22,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation import registry
 from rag_lab.experiment.config import ExperimentConfig, Limits
-from rag_lab.experiment.design import Expansion, Variant
-from rag_lab.experiment.designs.factors import BASELINE, variant_label
+from rag_lab.experiment.design import BASELINE, Expansion, Variant, variant_label
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import choose_questions

@@ -12,8 +12,7 @@ from rag_lab.errors import ConfigError, ModelError
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL
-from rag_lab.experiment.model_checks import kind_of_role, models_asked
-from rag_lab.experiment.stage_identities import n_chats
+from rag_lab.experiment.stage_identities import kind_of_role, models_asked, n_chats
 from rag_lab.models.config import alternatives
 from rag_lab.models.providers import providers_of, split_name
 from rag_lab.models.weights import find

@@ -12,7 +12,7 @@ from typing import Any
 from rag_lab._kit.home import home
 from rag_lab._kit.module_files import modules_from
 from rag_lab._kit.tracing import span, trace_environment
-from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
+from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import Done, Execute, Job, Origin, check_parameters
 from rag_lab.experiment.executors.launchers import LOCAL, executor_of

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.machine import room_on_disk
+from rag_lab.experiment.built_in_designs import RACING
 from rag_lab.experiment.config import Given
-from rag_lab.experiment.designs.combinations import RACING
 from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
 from rag_lab.experiment.plan import Plan, plan

@@ -19,10 +19,19 @@ from typing import TYPE_CHECKING, Any
 from rag_lab._kit.digest import digest, digest_word
 from rag_lab._kit.module_files import modules_from
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
-from rag_lab.experiment.design import Expansion, Variant, differences
-from rag_lab.experiment.designs.combinations import SAMPLERS
-from rag_lab.experiment.designs.factors import Changes, Factors, first_values, settled, variant_id, variant_label
+from rag_lab.experiment.built_in_designs import SAMPLERS
+from rag_lab.experiment.config import NOTEBOOK, checkout_file
+from rag_lab.experiment.design import (
+    Changes,
+    Expansion,
+    Factors,
+    Variant,
+    differences,
+    first_values,
+    settled,
+    variant_id,
+    variant_label,
+)
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.race import Round, Rounds, aims, round_plan, standings, staying

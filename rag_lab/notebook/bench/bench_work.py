@@ -17,8 +17,8 @@ from rag_lab.config import PipelineConfig, config_of, nested
 from rag_lab.data.dataset import list_datasets
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import default_metrics, problems
-from rag_lab.experiment.model_checks import model_problem, models_used
 from rag_lab.experiment.run.compare_pipelines import compare
+from rag_lab.experiment.stage_identities import model_problem, models_used
 from rag_lab.notebook.bench.answers import Answers, Job
 from rag_lab.notebook.bench.experiment_file import add_variants
 from rag_lab.notebook.bench.side_by_side import SideBySide

@@ -16,7 +16,7 @@ from rag_lab._kit.whole_file import whole_file
 from rag_lab.config import PipelineConfig, nested
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import read_experiment
-from rag_lab.experiment.designs.factors import ExperimentError, variant_id
+from rag_lab.experiment.design import ExperimentError, variant_id
 
 BASELINE = "start"
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from rag_lab._kit.config_file import parse_yaml
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.designs.factors import variant_label
+from rag_lab.experiment.design import variant_label
 from rag_lab.stages.steps import step_named
 
 FieldKind = Literal["choice", "module", "flag", "flags", "int", "float", "text", "yaml"]

@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.design import expand
-from rag_lab.experiment.designs.combinations import random_draw
-from rag_lab.experiment.designs.factors import ExperimentError, Wanted
+from rag_lab.experiment.built_in_designs import random_draw
+from rag_lab.experiment.design import ExperimentError, Wanted, expand
 
 sizes = st.lists(st.integers(1, 6), min_size=1, max_size=5)
 

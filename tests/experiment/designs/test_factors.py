@@ -3,8 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.design import expand
-from rag_lab.experiment.designs.factors import ExperimentError, Wanted
+from rag_lab.experiment.design import ExperimentError, Wanted, expand
 
 FACTORS = {
     "query.hyde": ["none", "always", "classified"],

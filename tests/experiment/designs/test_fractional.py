@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.design import expand
-from rag_lab.experiment.designs.factors import ExperimentError, Wanted
-from rag_lab.experiment.designs.fractional import fractional
+from rag_lab.experiment.built_in_designs import fractional
+from rag_lab.experiment.design import ExperimentError, Wanted, expand
 
 FIVE = {
     "query.hyde": ["none", "always"],

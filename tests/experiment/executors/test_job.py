@@ -6,7 +6,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
+from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors.job import check_parameters
 
 

@@ -15,7 +15,7 @@ from small_dataset import write_dataset
 from rag_lab._kit.module_files import VARIABLE, modules_from
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.checkout import NOTEBOOK, checkout_file
+from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors import task as task_module
 from rag_lab.experiment.executors.job import Job, Origin
 from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack

@@ -8,7 +8,7 @@ import pytest
 from small_plans import install_doubles, race_plan, run_jobs_here
 
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.race import ELSEWHERE, round_plan
 from rag_lab.experiment.run.outputs import failures

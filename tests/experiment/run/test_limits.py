@@ -6,7 +6,7 @@ from small_plans import write_machines_sweep
 
 from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.executors.job import Done, Job
 from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates
 from rag_lab.experiment.forecast.spending import spent_and_estimated

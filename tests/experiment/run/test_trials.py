@@ -9,7 +9,7 @@ from postgres import needs_postgres, postgres_server
 from small_plans import install_doubles, race_plan, run_jobs_here
 
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.experiment.designs.factors import ExperimentError
+from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan
