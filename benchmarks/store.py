@@ -17,8 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from rag_lab.memory.open_store import VARIABLE, opened_store
-from rag_lab.memory.results import Memory, batches
-from rag_lab.memory.tables import RESULTS
+from rag_lab.memory.results import RESULTS, Memory, batches
 
 _VALUE_CHARS = 400  # of a stage's result, about as in the demo
 

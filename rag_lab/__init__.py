@@ -25,7 +25,7 @@ _PUBLIC = {
     "profile": "rag_lab.corpus_profile.corpus_profile",
     "status": "rag_lab.notebook.display",
     "sweep": "rag_lab.experiment.run.sweep",
-    "traced": "rag_lab._kit.tracing",
+    "traced": "rag_lab._kit.observability",
 }
 
 __all__ = sorted(_PUBLIC)

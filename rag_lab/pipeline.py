@@ -11,7 +11,7 @@ from typing import Any, Self
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home, working_at
-from rag_lab._kit.tracing import span
+from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.index.found_chunks import locate_all

@@ -153,8 +153,8 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_352,  # 1_100
-    "_kit": 2_071,  # 1_800
-    "memory": 1_341,  # 1_300
+    "_kit": 1_950,  # 1_800
+    "memory": 1_400,  # 1_300
     "models": 7_656,  # 7_300
     "stores": 1_483,  # 1_500
     "corpus": 4_750,  # 4_600

@@ -14,7 +14,7 @@ from small_dataset import write_dataset
 
 from rag_lab import Pipeline, evaluate
 from rag_lab._kit.home import home, working_at
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.plan import plan

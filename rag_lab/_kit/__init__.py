@@ -1,4 +1,4 @@
-"""What any program needs: sections of configuration, YAML, digests, SQLite, whole files, wording, modules by name.
+"""What any program needs: sections of configuration, YAML, digests, whole files, wording, modules by name.
 
-Nothing here knows what retrieval is. Imports only `errors`, `redaction` and `visible`.
+Nothing here knows what retrieval is. Imports only `errors` and `redaction`.
 """

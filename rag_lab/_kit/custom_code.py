@@ -10,9 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.module_files import module_file, opened_files
-from rag_lab._kit.process import Hung, timed
-from rag_lab._kit.registry import Module
+from rag_lab._kit.machine import Hung, timed
+from rag_lab._kit.registry import Module, module_file, opened_files
 from rag_lab.errors import ConfigError
 
 TIMEOUT_S = 120.0  # of one call, where the module names no other

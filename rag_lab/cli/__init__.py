@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from rag_lab._kit.env_file import read_env_files
+from rag_lab._kit.home import read_env_files
 from rag_lab._kit.machine import room_on_disk
 from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store
 from rag_lab.cli.stream import guarded

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_lab._kit.env_file import env_files_read
-from rag_lab._kit.home import home
+from rag_lab._kit.home import env_files_read, home
 from rag_lab._kit.machine import NO_METER, bytes_on_disk, meters
 from rag_lab._kit.wording import text_table
 from rag_lab.cli import completion

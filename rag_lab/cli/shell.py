@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from rag_lab._kit.logs import LEVELS, begin_logs
+from rag_lab._kit.observability import LEVELS, begin_logs
 from rag_lab.cli.completion import designs
 from rag_lab.errors import ConfigError, nearest
 

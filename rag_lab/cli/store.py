@@ -36,7 +36,7 @@ def stats() -> None:
 
     place = str(home())
     if address := store_address():
-        from rag_lab.memory.postgres import place_of
+        from rag_lab.memory.open_store import place_of
 
         place = place_of(address)
     typer.echo(f"Store: {place}")

@@ -11,8 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.digest import digest
-from rag_lab._kit.whole_file import whole_folder
+from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
 from rag_lab.corpus.load.loader import SUFFIX, write_documents

@@ -8,9 +8,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import digest, whole_file
 from rag_lab._kit.home import usable_home
-from rag_lab._kit.whole_file import whole_file
 from rag_lab.corpus.files.folder import list_files
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import read_questions, same_text

@@ -16,8 +16,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
-from rag_lab._kit.module_files import unwatched
-from rag_lab._kit.registry import Module
+from rag_lab._kit.registry import Module, unwatched
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.judge_queue import JudgeReplies, RememberedJudge
 from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Need, Needs, Tools, find_gap, model_name

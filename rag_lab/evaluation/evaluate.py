@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from rag_lab._kit.tracing import span
+from rag_lab._kit.observability import span
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import Tools, Visible

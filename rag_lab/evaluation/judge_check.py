@@ -12,9 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import digest, whole_file
 from rag_lab._kit.home import PRIVATE, home
-from rag_lab._kit.whole_file import whole_file
 from rag_lab._kit.wording import counted, text_table
 from rag_lab.evaluation.metric import model_name
 from rag_lab.redaction import NO_FORMULAS, hide_known_json

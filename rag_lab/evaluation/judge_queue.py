@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.module_files import unwatched
+from rag_lab._kit.registry import unwatched
 from rag_lab.errors import RagLabError
-from rag_lab.memory.results import Memory
-from rag_lab.memory.sharing import Work
+from rag_lab.memory.results import Memory, Work
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Concurrent
 
 Generate = Callable[[Sequence[ChatRequest]], list[ChatReply]]

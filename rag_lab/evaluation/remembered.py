@@ -14,10 +14,9 @@ from functools import cached_property
 from pydantic import TypeAdapter
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.tracing import set_attributes
+from rag_lab._kit.observability import set_attributes
 from rag_lab.evaluation.metric import CostlyMetric, Metric
-from rag_lab.memory.results import Memory, batches
-from rag_lab.memory.sharing import Work, retries_failed
+from rag_lab.memory.results import Memory, Work, batches, retries_failed
 from rag_lab.records import Score, Trace
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import rag_lab
 from rag_lab._kit.digest import digest
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.experiment.plan import Plan

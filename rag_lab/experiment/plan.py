@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.digest import short_name
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.config import module_problems
 from rag_lab.data.dataset import Dataset, list_datasets

@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 from rag_lab._kit.config_file import read_mapping
-from rag_lab._kit.digest import short_name
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import short_name, whole_file
 from rag_lab._kit.wording import listing
 from rag_lab.config import config_of, nested
 from rag_lab.data.dataset import Dataset

@@ -16,10 +16,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from rag_lab.errors import RagLabError
-from rag_lab.memory.open_store import Database, SqliteDatabase
-from rag_lab.memory.postgres import VERSION, refuse_newer
-from rag_lab.memory.results import batches
-from rag_lab.memory.tables import MEMORIES, checksum, content, memories, opened_memory
+from rag_lab.memory.open_store import VERSION, Database, SqliteDatabase, refuse_newer
+from rag_lab.memory.results import MEMORIES, batches, checksum, content, memories, opened_memory
 
 _ROWS_AT_ONCE = 1000
 _LINES_AT_ONCE = 1000

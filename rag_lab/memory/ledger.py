@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 from rag_lab.memory.open_store import Database, is_there, opened_store
 
 _SCHEMA = """

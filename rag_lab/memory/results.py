@@ -1,25 +1,124 @@
-"""A persistent map from keys to JSON texts, shared by processes: what one has computed, none computes again.
+"""A persistent map from keys to results, shared by processes: what one has computed, none computes again.
 
 A process claims keys before it computes them, so that two variants running side by side split shared work between
 them instead of doing it twice. The claims of a process that has died are void, which is how a killed sweep resumes.
 Whether one on another machine, or in a container that is gone, has died cannot be asked: it renews its claims as long
 as it computes, however long one batch takes, and they are void once it does not.
+
+Columns: `key`, `value` and the checksum `sum` of both; `made`, seconds since 1970 by the store's clock, 0 where that
+was not noted yet; `run`, the name of the folder of the run that made it, '' by hand. What was damaged is deleted
+where it is met, so that each is counted once, by whichever process met it, and computed again; each process says at its
+end how many that were.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import atexit
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from rag_lab._kit.process import Process
+from rag_lab._kit.home import home
+from rag_lab._kit.machine import Process, in_kernel
+from rag_lab._kit.wording import counted
 from rag_lab.errors import RagLabError
-from rag_lab.memory import tables
+from rag_lab.memory.ledger import LEDGER_VARIABLE
 from rag_lab.memory.open_store import Database, is_there, opened_store
-from rag_lab.memory.tables import RESULTS, checksum, origin
 from rag_lab.redaction import hide_known_jsons
+
+RESULTS = """
+PRAGMA synchronous=NORMAL;
+CREATE TABLE IF NOT EXISTS remembered (
+    key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL, sum BLOB NOT NULL,
+    made REAL NOT NULL DEFAULT 0, run TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS held (
+    key TEXT PRIMARY KEY, host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
+    seen REAL NOT NULL) WITHOUT ROWID;
+"""
+VECTORS = """
+CREATE TABLE IF NOT EXISTS remembered (
+    key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL,
+    made REAL NOT NULL DEFAULT 0, run TEXT NOT NULL DEFAULT '') WITHOUT ROWID
+"""
+MEMORIES = {"files": RESULTS, "scores": RESULTS, "stages": RESULTS, "vectors": VECTORS, "vision": RESULTS}
+_LOGGER = logging.getLogger(__name__)
+_KEYS_AT_ONCE = 500  # below SQLite's limit of variables
+Key = TypeVar("Key", str, bytes)
+
+
+def origin(database: Database) -> tuple[float, str]:
+    """Return when, and for which run, an entry is made that this process stores now."""
+    return database.now(), Path(os.environ.get(LEDGER_VARIABLE, "")).parent.name
+
+
+def opened_memory(name: str) -> AbstractContextManager[Database]:
+    """Open one of `MEMORIES` for one block."""
+    return opened_store(home() / f"{name}.sqlite", MEMORIES[name])
+
+
+def memories() -> list[str]:
+    """Return the names of those that there are."""
+    return [name for name in MEMORIES if is_there(home() / f"{name}.sqlite")]
+
+
+class Dropped:
+    """How many damaged results this process knows of."""
+
+    n = 0
+
+
+def checksum(key: str | bytes, value: bytes) -> bytes:
+    """Return the eight bytes that `key` and `value` are stored with."""
+    name = key.encode() if isinstance(key, str) else key
+    return hashlib.blake2b(len(name).to_bytes(4, "big") + name + value, digest_size=8).digest()
+
+
+def content(value: str | bytes | None) -> bytes:
+    """Return what a column holds as bytes; none where damage left nothing."""
+    return value.encode() if isinstance(value, str) else value or b""
+
+
+def recall(database: Database, table: str, keys: Sequence[Key]) -> dict[Key, bytes]:
+    """Return the values of those of `keys` that `table` holds unharmed; what is damaged is deleted from it."""
+    found: dict[Key, bytes] = {}
+    damaged: list[tuple[Key, bytes]] = []
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        some = keys[start : start + _KEYS_AT_ONCE]
+        # Read as bytes: text that is no longer UTF-8 would be an error of the whole query.
+        columns = f"key, {database.as_bytes.format('value')}, {database.as_bytes.format('sum')}"
+        query = f"SELECT {columns} FROM {table} WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608 - our names
+        for key, value, kept in database.execute(query, some):
+            whole = content(value)
+            if kept == checksum(key, whole):
+                found[key] = whole
+            else:
+                damaged.append((key, kept))
+    if damaged:
+        statement = f"DELETE FROM {table} WHERE key = ? AND {database.as_bytes.format('sum')} = ?"  # noqa: S608 - our names
+        with database:
+            tell_dropped(sum(database.execute(statement, row).rowcount for row in damaged))
+    return found
+
+
+def tell_dropped(n: int) -> None:
+    """Say at the end of this process, or at once below a notebook's cell, that `n` more results were damaged."""
+    first = Dropped.n == 0
+    Dropped.n += n
+    if n and in_kernel():
+        _LOGGER.warning(_sentence(n))
+    elif n and first:
+        atexit.register(lambda: _LOGGER.warning(_sentence(Dropped.n)))
+
+
+def _sentence(n: int) -> str:
+    return f"{counted(n, 'stored result')} {'was' if n == 1 else 'were'} damaged and had to be computed again."
+
 
 Item = TypeVar("Item")
 
@@ -34,7 +133,6 @@ _CLAIM = (
     "INSERT INTO held VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET host = excluded.host, "
     "system = excluded.system, pid = excluded.pid, began = excluded.began, seen = excluded.seen"
 )
-_KEYS_AT_ONCE = 500  # below the limit of variables in a statement
 
 
 @dataclass(slots=True)
@@ -59,7 +157,7 @@ class Memory:
         if not is_there(self.path):
             return {}
         with self.opened() as database:
-            found = tables.recall(database, "remembered", list(keys))
+            found = recall(database, "remembered", list(keys))
         return {key: value.decode() for key, value in found.items()}
 
     def store(self, room: str, values: Mapping[str, str]) -> None:
@@ -159,3 +257,78 @@ def _owners(database: Database, keys: Sequence[str]) -> dict[str, tuple[Process,
         rows = {row[0]: (Process(*row[1:5]), row[5]) for row in database.execute(query, some)}
         found |= {key: rows[key] for key in some if key in rows}
     return found
+
+
+Result = TypeVar("Result")
+Report = Callable[[int, str], object]  # results that are new, and ` waits for …` where that takes long
+
+RETRY_VARIABLE = "RAG_LAB_RETRY_FAILED"
+_WAIT_S = 0.2
+_TELL_AFTER_S = 10.0
+
+
+def retries_failed() -> bool:
+    """Tell whether the sweep asks its kernels to try again what failed for good."""
+    return os.environ.get(RETRY_VARIABLE) == "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Result]):
+    """Results that can be computed and remembered."""
+
+    room: str  # what they are called in the memory, and where somebody waits for them
+    compute: Callable[[list[str]], Mapping[str, Result]]
+    encode: Callable[[Result], str | None]  # None where nothing is remembered: another attempt may do better
+    decode: Callable[[str], Result]
+    batch_size: int  # how many are claimed and computed at a time; a kill loses as many at most
+
+    def recall(self, memory: Memory | None, keys: Collection[str]) -> dict[str, Result]:
+        """Return those results that are remembered."""
+        return {key: self.decode(text) for key, text in memory.recall(keys).items()} if memory else {}
+
+    def again(self, memory: Memory | None, failed: Collection[str]) -> dict[str, Result]:
+        """Return another attempt at results that failed; each replaces what was remembered once it is there.
+
+        So a kill in between leaves what was. What is no better to remember leaves it, too.
+        """
+        found: dict[str, Result] = {}
+        for keys in batches(failed, self.batch_size):
+            found |= self._computed(memory, keys) if memory else self.compute(keys)
+        return found
+
+    def do(
+        self, memory: Memory | None, missing: Collection[str], report: Report = lambda n, waits: None
+    ) -> dict[str, Result]:
+        """Return a result for each of `missing`; several processes that miss the same compute each once."""
+        if memory is not None:
+            return self._share(memory, missing, report)
+        found: dict[str, Result] = {}
+        for keys in batches(missing, self.batch_size):
+            found |= self.compute(keys)
+            report(len(keys), "")
+        return found
+
+    def _share(self, memory: Memory, missing: Collection[str], report: Report) -> dict[str, Result]:
+        found: dict[str, Result] = {}
+        waited_s, waits = 0.0, ""
+        while todo := [key for key in missing if key not in found]:
+            if mine := memory.claim(todo, self.batch_size):
+                with memory.keeping(mine):
+                    new = self._computed(memory, mine)
+            else:
+                new = self.recall(memory, todo)
+            if not new:
+                time.sleep(_WAIT_S)
+                waited_s += _WAIT_S
+                if waited_s >= _TELL_AFTER_S and not waits:
+                    waits = f" waits for {', '.join(map(str, memory.holders(todo)))}"
+                    _LOGGER.warning("%s%s, which computes the same results.", self.room, waits)
+            report(len(new), "" if new else waits)
+            found |= new
+        return found
+
+    def _computed(self, memory: Memory, keys: list[str]) -> dict[str, Result]:
+        results = dict(self.compute(keys))
+        texts = {key: self.encode(result) for key, result in results.items()}
+        memory.store(self.room, {key: text for key, text in texts.items() if text is not None})
+        return results

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from rag_lab._kit import registry
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
 from rag_lab._kit.digest import source_digest
-from rag_lab._kit.module_files import modules_folder
 from rag_lab._kit.registry import FACTORY, Kind, Module, construct, from_object, importing, installed, parse_parameters
 from rag_lab.errors import ConfigError, ModelError, unknown_name
 from rag_lab.models import protocols, providers, truncation
@@ -217,10 +217,11 @@ def custom_target(kind: Kind, text: str) -> Any:
             return kind.load(provider)
         module = text.removeprefix(FACTORY).partition(":")[0]
         top = module.partition(".")[0]
-        has_file = any((modules_folder() / name).exists() for name in (top, f"{top}.py"))
+        folder = registry.modules_folder()
+        has_file = any((folder / name).exists() for name in (top, f"{top}.py"))
         if not (top == "__main__" or has_file or (top.isidentifier() and find_spec(top) is not None)):
             unknown = unknown_name(f"{kind.name} provider", module, kind.names())
-            raise ModelError(f"{unknown} One of your own is named module:Class, with its file in {modules_folder()}.")
+            raise ModelError(f"{unknown} One of your own is named module:Class, with its file in {folder}.")
         return kind.load(kind.check(text).partition("?")[0])
     except (ConfigError, ValueError) as error:
         raise ModelError(str(error)) from None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
 
-from rag_lab._kit.process import Hung, timed
+from rag_lab._kit.machine import Hung, timed
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models import config, options, providers, requirements, weights

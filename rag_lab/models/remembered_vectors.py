@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.tracing import span
+from rag_lab._kit.observability import span
 from rag_lab.errors import ModelError
 from rag_lab.memory.open_store import is_there, opened_store
-from rag_lab.memory.results import Memory, Replayed, batches
-from rag_lab.memory.sharing import Work
-from rag_lab.memory.tables import VECTORS, checksum, origin, recall
+from rag_lab.memory.results import VECTORS, Memory, Replayed, Work, batches, checksum, origin, recall
 from rag_lab.models import protocols, truncation
 from rag_lab.models.shared import spec_of
 

@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import Any, cast
 
 from rag_lab._kit.digest import source_digest
+from rag_lab._kit.observability import is_traced, span
 from rag_lab._kit.registry import Kind
-from rag_lab._kit.tracing import is_traced, span
 from rag_lab.errors import ModelError, RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
 from rag_lab.models import custom_models, failover, prices, protocols, providers, truncation

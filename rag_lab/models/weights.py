@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 
+from rag_lab._kit.digest import whole_file
 from rag_lab._kit.home import home_at_work
-from rag_lab._kit.whole_file import whole_file
 from rag_lab.errors import ModelError
 
 _WHOLE_BYTES = 1_000_000_000

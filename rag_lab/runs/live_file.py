@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from rag_lab._kit.config_file import adapter_of
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 
 LIVE_FILE = "live.json"  # in the folder of a run, of its sweep; in that of a variant, of that variant
 

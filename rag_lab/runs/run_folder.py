@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rag_lab._kit.config_file import adapter_of
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.evaluation.metric import MetricInfo, info_to_json
 from rag_lab.evaluation.registry import find_info

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import whole_file
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Hit, Question, Trace
 from rag_lab.redaction import hide_known_jsons

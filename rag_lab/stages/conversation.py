@@ -12,8 +12,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from rag_lab._kit.digest import digest
-from rag_lab.memory.results import Memory, Replayed
-from rag_lab.memory.sharing import Work
+from rag_lab.memory.results import Memory, Replayed, Work
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Remembered, Trace, Turn
 from rag_lab.stages.parts import Parts

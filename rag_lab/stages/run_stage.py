@@ -11,11 +11,9 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 
 from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab._kit.digest import digest
-from rag_lab._kit.logs import working
-from rag_lab._kit.tracing import span
+from rag_lab._kit.observability import span, working
 from rag_lab._kit.wording import counted
-from rag_lab.memory.results import Memory, Replayed
-from rag_lab.memory.sharing import Work, retries_failed
+from rag_lab.memory.results import Memory, Replayed, Work, retries_failed
 from rag_lab.models.shared import spec_of
 from rag_lab.records import MachineUse, StageRecord, Trace
 from rag_lab.stages.parts import failed_call

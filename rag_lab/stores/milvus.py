@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rag_lab._kit.process import scratch_folder
+from rag_lab._kit.machine import scratch_folder
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.engine import EngineStore
 from rag_lab.stores.rows import Cosines, Numbers, Positions, batches, padded

@@ -18,8 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab._kit.digest import digest
-from rag_lab._kit.whole_file import whole_folder
+from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.access import Labels, access_label
 from rag_lab.records import Chunk
 from rag_lab.stores.analyzer import VERSION as ANALYZERS_VERSION

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from other_user import as_nobody, needs_root
 
-from rag_lab._kit.database import opened
 from rag_lab.errors import RagLabError
+from rag_lab.memory.open_store import opened
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS facts (fact TEXT)"
 

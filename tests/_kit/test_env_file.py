@@ -5,7 +5,7 @@ import sys
 import pytest
 from other_user import give_away, needs_root
 
-from rag_lab._kit.env_file import env_files_read, read_env_files
+from rag_lab._kit.home import env_files_read, read_env_files
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import hide_known
 

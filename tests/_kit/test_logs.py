@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from rag_lab._kit.logs import FILE_VARIABLE, LEVEL_VARIABLE, begin_inherited_logs, begin_logs, working
+from rag_lab._kit.observability import FILE_VARIABLE, LEVEL_VARIABLE, begin_inherited_logs, begin_logs, working
 from rag_lab.errors import ConfigError
 from rag_lab.models.remote.requests import in_parallel
 
 LOGGER = logging.getLogger("rag_lab.some.module")
 CHILD = """
 import logging
-from rag_lab._kit.logs import begin_inherited_logs
-from rag_lab._kit.logs import working
+from rag_lab._kit.observability import begin_inherited_logs
+from rag_lab._kit.observability import working
 begin_inherited_logs()
 with working(variant="child"):
     for n in range(200):

@@ -12,20 +12,20 @@ import nbformat
 import pytest
 from other_user import give_away, needs_root
 
-from rag_lab._kit import process
-from rag_lab._kit.process import Process, in_background, in_kernel, scratch_folder, write_owner
+from rag_lab._kit import machine
+from rag_lab._kit.machine import Process, in_background, in_kernel, scratch_folder, write_owner
 
 
 def test_what_starts_kernels_is_none():
     loaded = "import rag_lab.experiment.kernels.notebook_process, ipykernel.kernelapp"
-    code = f"{loaded}; from rag_lab._kit.process import in_kernel; print(in_kernel())"
+    code = f"{loaded}; from rag_lab._kit.machine import in_kernel; print(in_kernel())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
     assert not in_kernel()
 
 
 @pytest.mark.slow
 def test_a_kernel_is_one():
-    cell = nbformat.v4.new_code_cell("from rag_lab._kit.process import in_kernel; in_kernel()")
+    cell = nbformat.v4.new_code_cell("from rag_lab._kit.machine import in_kernel; in_kernel()")
     book = nbformat.v4.new_notebook(cells=[cell])
     nbclient.execute(book)
     assert book.cells[0].outputs[0].data["text/plain"] == "True"
@@ -42,7 +42,7 @@ ctypes.CDLL(None).pthread_exit(None)
 def test_a_process_runs_until_its_last_thread_has_ended():
     begun = subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     begun.stdout.readline()
-    one = Process(*Process.this()[:2], begun.pid, process._began(begun.pid))
+    one = Process(*Process.this()[:2], begun.pid, machine._began(begun.pid))
     state = Path(f"/proc/{begun.pid}/stat")
     while state.read_text().rpartition(")")[2].split()[0] != "Z":
         threading.Event().wait(0.01)
@@ -57,7 +57,7 @@ def test_a_process_that_vanishes_between_two_looks_has_ended(monkeypatch):
     begun = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     one = Process.of(begun.pid)
     begun.stdin.close()
-    while process._stat(Path(f"/proc/{begun.pid}/stat"))[0] != "Z":
+    while machine._stat(Path(f"/proc/{begun.pid}/stat"))[0] != "Z":
         threading.Event().wait(0.01)
 
     def after_it_has_gone(look):
@@ -73,7 +73,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that earlier tests left behind, as libraries of models do, do not count."""
     running, left = threading.enumerate, set(threading.enumerate()) - {threading.current_thread()}
     monkeypatch.setattr(threading, "enumerate", lambda: [one for one in running() if one not in left])
-    monkeypatch.setattr(process, "usable_cores", lambda: 2)
+    monkeypatch.setattr(machine, "usable_cores", lambda: 2)
 
 
 def who() -> dict[str, int]:
@@ -117,7 +117,7 @@ def test_nobody_waits_for_work_whose_block_has_failed(tmp_path):
 def test_it_is_done_here_without_another_core_and_beside_other_threads(why, monkeypatch):
     stop = threading.Event()
     if why == "cores":
-        monkeypatch.setattr(process, "usable_cores", lambda: 1)
+        monkeypatch.setattr(machine, "usable_cores", lambda: 1)
     else:
         threading.Thread(target=stop.wait, daemon=True).start()
     with in_background(who) as result:
@@ -127,7 +127,7 @@ def test_it_is_done_here_without_another_core_and_beside_other_threads(why, monk
 
 KILLED = """
 import os
-from rag_lab._kit.process import scratch_folder
+from rag_lab._kit.machine import scratch_folder
 folder = scratch_folder("task")
 print(folder.name, flush=True)
 os._exit(1)  # as one that is killed
@@ -166,7 +166,7 @@ def test_a_folder_of_another_machine_is_left_alone(temporary):
 ENDED = """
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
-from rag_lab._kit.process import scratch_folder
+from rag_lab._kit.machine import scratch_folder
 scratch_folder("task").cleanup()
 """
 HOSTILE = {

@@ -5,8 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from rag_lab._kit import registry
-from rag_lab._kit.module_files import modules_from
-from rag_lab._kit.registry import BuiltIn, Kind
+from rag_lab._kit.registry import BuiltIn, Kind, modules_from
 from rag_lab.errors import ConfigError
 
 FRUIT = Kind(

@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from small_dataset import write_dataset
 from tiny_models import write_tiny_gguf
 
-from rag_lab._kit import tracing
-from rag_lab._kit.logs import working
+from rag_lab._kit import observability
+from rag_lab._kit.observability import working
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.memory.results import Memory
@@ -36,23 +36,23 @@ print(double(4))
 
 @pytest.fixture
 def spans(monkeypatch):
-    monkeypatch.setenv(tracing.SWITCH, "1")
+    monkeypatch.setenv(observability.SWITCH, "1")
     collector, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(collector))
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    tracing._tracer.cache_clear()
+    observability._tracer.cache_clear()
     yield collector.get_finished_spans
-    tracing._tracer.cache_clear()
+    observability._tracer.cache_clear()
 
 
 def test_a_function_of_ones_own_is_a_span_below_the_stage_that_calls_it(spans, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", "a-key-of-nobody")
 
-    @tracing.traced
+    @observability.traced
     def mine(n):
         return 2 * n
 
-    with working(variant="v", questions=["q1"]), tracing.span("stage search") as said:
+    with working(variant="v", questions=["q1"]), observability.span("stage search") as said:
         said.set(gen_ai__request__model="m?key=a-key-of-nobody", rag_lab__cost_usd=0.5, nothing=None)
         said.set_text("gen_ai.prompt", "private")
         assert mine(2) == 4
@@ -65,18 +65,18 @@ def test_a_function_of_ones_own_is_a_span_below_the_stage_that_calls_it(spans, m
 
 
 def test_texts_are_kept_where_asked_for_and_without_secrets(spans, monkeypatch):
-    monkeypatch.setenv(tracing.TEXTS, "1")
+    monkeypatch.setenv(observability.TEXTS, "1")
     monkeypatch.setenv("MY_API_KEY", "a-key-of-nobody")
-    with tracing.span("chat m") as said:
+    with observability.span("chat m") as said:
         said.set_text("gen_ai.prompt", "why a-key-of-nobody?")
     assert spans()[0].attributes["gen_ai.prompt"] == "why [hidden]?"
 
 
 def test_a_process_continues_the_trace_that_it_inherits(spans, monkeypatch):
-    with tracing.span("sweep"):
-        parent = tracing.trace_environment()[tracing.PARENT]
-    monkeypatch.setenv(tracing.PARENT, parent)
-    with tracing.span("stage"):
+    with observability.span("sweep"):
+        parent = observability.trace_environment()[observability.PARENT]
+    monkeypatch.setenv(observability.PARENT, parent)
+    with observability.span("stage"):
         pass
     sweep, stage = spans()
     assert stage.context.trace_id == sweep.context.trace_id and stage.parent.span_id == sweep.context.span_id
@@ -152,10 +152,10 @@ def test_a_question_that_is_asked_alone_is_a_span_above_its_searches_and_calls(s
 
 
 def test_switched_off_nothing_is_imported_or_said(monkeypatch):
-    monkeypatch.delenv(tracing.SWITCH, raising=False)
-    with tracing.span("a") as said:
+    monkeypatch.delenv(observability.SWITCH, raising=False)
+    with observability.span("a") as said:
         said.set(b=1)
-    assert tracing.trace_environment() == {}
+    assert observability.trace_environment() == {}
     code = f"{CHILD}\nimport sys; print('opentelemetry' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["8", "False"]

@@ -4,7 +4,7 @@ from time import sleep
 
 import pytest
 
-from rag_lab._kit.whole_file import whole_file, whole_folder
+from rag_lab._kit.digest import whole_file, whole_folder
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 import rag_lab as rl
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.experiment import plan
 from rag_lab.testing.sample_traces import sample_trace
 

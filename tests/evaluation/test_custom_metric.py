@@ -10,7 +10,7 @@ import pytest
 from doubles import HashEmbedder, ScriptedJudge
 from factories import make_question, make_trace
 
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.applicability import expected_gaps, reads_of
 from rag_lab.evaluation.evaluate import evaluate

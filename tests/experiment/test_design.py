@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.built_in_designs import grid, one_factor
 from rag_lab.experiment.design import MAX_VARIANTS, ExperimentError, Wanted, expand, expand_list

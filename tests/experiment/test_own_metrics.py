@@ -5,7 +5,7 @@ import json
 import pytest
 from small_plans import CHAT, install_doubles, run_in_process, run_jobs_here, write_plan
 
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.forecast.cost_estimate import estimate

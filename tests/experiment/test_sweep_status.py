@@ -7,7 +7,7 @@ import time
 import pytest
 from run_folder_fixture import build_run
 
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.sweep_status import Left, stage_left_s, sweep_left, sweep_status, variant_left
 from rag_lab.memory.ledger import Caller, Ledger, Made

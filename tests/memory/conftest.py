@@ -3,15 +3,15 @@
 import pytest
 from postgres import needs_postgres, postgres_server
 
-from rag_lab.memory import tables
+from rag_lab.memory import results
 from rag_lab.memory.open_store import VARIABLE
-from rag_lab.memory.tables import Dropped
+from rag_lab.memory.results import Dropped
 
 
 @pytest.fixture(autouse=True)
 def _none_dropped_yet(monkeypatch):
     monkeypatch.setattr(Dropped, "n", 0)
-    monkeypatch.setattr(tables.atexit, "register", lambda function: None)
+    monkeypatch.setattr(results.atexit, "register", lambda function: None)
 
 
 @pytest.fixture(scope="session")

@@ -12,15 +12,12 @@ import pytest
 from doubles import Shout
 from postgres import needs_postgres
 
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.ledger import Caller, Failing, Ledger, Made, Used
-from rag_lab.memory.open_store import VARIABLE, opened_store
-from rag_lab.memory.postgres import WAIT_VARIABLE, opened_schema
+from rag_lab.memory.open_store import VARIABLE, WAIT_VARIABLE, opened_schema, opened_store
 from rag_lab.memory.rate_limits import RateLimitStore, Rates
-from rag_lab.memory.results import Memory
-from rag_lab.memory.sharing import Work
-from rag_lab.memory.tables import checksum
+from rag_lab.memory.results import Memory, Work, checksum
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Question, Trace
 from rag_lab.stages.run_stage import run_stage
@@ -299,8 +296,8 @@ def test_a_database_of_a_newer_version_is_refused(server, tmp_path, monkeypatch)
     monkeypatch.setenv(VARIABLE, address)
     with opened_schema(address, "rag_lab_stages", "") as database, database:
         database.execute("UPDATE store_version SET version = 2")
-    monkeypatch.setattr("rag_lab.memory.postgres._READY", set())
-    monkeypatch.setattr("rag_lab.memory.postgres._IDLE", {})
+    monkeypatch.setattr("rag_lab.memory.open_store._READY", set())
+    monkeypatch.setattr("rag_lab.memory.open_store._IDLE", {})
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path))
     with pytest.raises(RagLabError, match=f"The database at 127.0.0.1:.* {NEWER}"):
         Memory(tmp_path / "stages.sqlite").recall(["a"])

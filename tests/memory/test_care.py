@@ -13,8 +13,7 @@ from rag_lab._kit.home import home
 from rag_lab.errors import RagLabError
 from rag_lab.memory.care import Choice, Taken, _take, export_store, holdings, import_store, prune, verify
 from rag_lab.memory.ledger import LEDGER_VARIABLE
-from rag_lab.memory.results import Memory
-from rag_lab.memory.tables import opened_memory
+from rag_lab.memory.results import Memory, opened_memory
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.testing import HashEmbedder
 

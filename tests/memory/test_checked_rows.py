@@ -10,8 +10,7 @@ import pytest
 from doubles import Shout
 
 from rag_lab.errors import DamagedFile
-from rag_lab.memory.results import Memory
-from rag_lab.memory.tables import Dropped
+from rag_lab.memory.results import Dropped, Memory
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Question, Trace
 from rag_lab.stages.run_stage import run_stage

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.memory.results import Memory, batches
 

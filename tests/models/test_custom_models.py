@@ -12,7 +12,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 
 from rag_lab._kit import registry
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.errors import ModelError
 from rag_lab.experiment.stage_identities import model_problem, price_of
 from rag_lab.models import shared

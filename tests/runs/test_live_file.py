@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 from rag_lab.runs.live_file import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant, read_live
 from rag_lab.runs.run_folder import write_json
 

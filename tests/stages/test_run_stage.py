@@ -6,13 +6,13 @@ from doubles import Shout
 from small_plans import CHAT, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.logs import work_now
+from rag_lab._kit.observability import work_now
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.dry_traces import dry_traces
 from rag_lab.experiment.forecast.work import Tally
-from rag_lab.memory import results, sharing
+from rag_lab.memory import results
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models.custom_models import CustomModelError
@@ -196,7 +196,7 @@ def test_progress_counts_up_to_the_number_of_traces(memory):
 
 def test_a_wait_says_once_for_whom_and_ends_when_nobody_renews_the_claims(memory, monkeypatch, caplog):
     monkeypatch.setattr(results, "_VOID_S", 1.5)
-    monkeypatch.setattr(sharing, "_TELL_AFTER_S", 0.5)
+    monkeypatch.setattr(results, "_TELL_AFTER_S", 0.5)
     asked, calls = traces("a", "b"), []
     memory.claim([stage_key(Shout(), digest(Shout().identity()), trace) for trace in asked], 2)
     with sqlite3.connect(memory.path) as database:
@@ -275,7 +275,7 @@ def test_what_failed_for_good_is_tried_again_only_where_that_is_asked_for_and_st
     assert run_stage(Shout(), traces("a"), memory)[0].failure
     assert run_stage(Shout(), traces("a"), memory)[0].failure
     assert calls == [1]
-    monkeypatch.setenv(sharing.RETRY_VARIABLE, "1")
+    monkeypatch.setenv(results.RETRY_VARIABLE, "1")
     with pytest.raises(KeyboardInterrupt):
         run_stage(Shout(), traces("a"), memory)
     assert memory.counts() == {"shout": 1}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, StoreError
 from rag_lab.stores.config import VECTOR_STORES, StoreConfig

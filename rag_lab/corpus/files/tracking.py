@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.database import opened
-from rag_lab._kit.digest import digest
+from rag_lab._kit.digest import digest, whole_file
 from rag_lab._kit.home import PRIVATE
-from rag_lab._kit.whole_file import whole_file
 from rag_lab.corpus.files.attributes import Attributes
 from rag_lab.errors import DatasetError
+from rag_lab.memory.open_store import opened
 
 # A file touched this shortly before may change again without its times showing it, on a coarse clock.
 _SETTLED_S = 2.0

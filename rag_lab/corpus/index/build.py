@@ -16,8 +16,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from rag_lab._kit.digest import digest
-from rag_lab._kit.whole_file import whole_folder
+from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.folder import Listing, named, none_usable
 from rag_lab.corpus.files.reading import Reading
@@ -29,8 +28,7 @@ from rag_lab.corpus.spans import joined
 from rag_lab.corpus.split.chunks import Chunks, Cut, chunks, cut, cut_identity
 from rag_lab.corpus.split.splitter import CustomSplitter, Splitter, Unsplit
 from rag_lab.errors import DatasetError
-from rag_lab.memory.results import Memory
-from rag_lab.memory.sharing import Work
+from rag_lab.memory.results import Memory, Work
 from rag_lab.records import Document
 
 MANIFEST = "index.json"

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from rag_lab._kit.digest import is_whole
 from rag_lab._kit.machine import bytes_on_disk
-from rag_lab._kit.tracing import span
-from rag_lab._kit.whole_file import is_whole
+from rag_lab._kit.observability import span
 from rag_lab.access import Labels, may_see
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.files.attributes import Attributes

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.digest import digest
-from rag_lab._kit.whole_file import whole_folder
+from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.access import access_label
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.models.truncation import Truncation

@@ -24,8 +24,7 @@ from rag_lab.corpus.load.pdf_text import check_content, opened_pdf, page_text
 from rag_lab.corpus.load.text import first_line
 from rag_lab.corpus.normalize import join_words, normalize
 from rag_lab.corpus.spans import UNSPACED, Span, sentence_units, words
-from rag_lab.memory.results import Memory
-from rag_lab.memory.sharing import Work
+from rag_lab.memory.results import Memory, Work
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.records import Document
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rag_lab._kit.whole_file import put_in_place
+from rag_lab._kit.digest import put_in_place
 from rag_lab.corpus.files.walk import CORPUS_FOLDER
 from rag_lab.data.dataset import Dataset, Metadata, is_dataset
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions

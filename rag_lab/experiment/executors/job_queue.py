@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.home import home
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
 from rag_lab.experiment.executors.task import BadArchiveError, Task, unpack

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from rag_lab._kit import home
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.job import Execute, Job

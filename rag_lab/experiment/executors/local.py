@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rag_lab._kit.home import home
-from rag_lab._kit.process import Process, remove_scratch
+from rag_lab._kit.machine import Process, remove_scratch
 from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
 from rag_lab.experiment.kernels.forked_process import ForkedProcess, ForkServer, ForkServerGone
 from rag_lab.redaction import shown

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import rag_lab
-from rag_lab._kit import module_files
-from rag_lab._kit.whole_file import put_in_place
+from rag_lab._kit import registry
+from rag_lab._kit.digest import put_in_place
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors.job import Job, Origin
 from rag_lab.experiment.manifest import code_digest
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
-from rag_lab.memory.sharing import RETRY_VARIABLE
+from rag_lab.memory.results import RETRY_VARIABLE
 
 _SENT = (LEDGER_VARIABLE, PAYER_VARIABLE, RETRY_VARIABLE)  # of a job's environment; the rest is of the machine
 _DATASET, _OUT = "dataset", "out"
@@ -74,8 +74,8 @@ class Task:
             places=places,
             files=files,
             environment={name: job.environment[name] for name in _SENT if name in job.environment},
-            modules=str(module_files.modules_folder()),
-            versions=_versions(job.notebook, module_files.modules_folder()),
+            modules=str(registry.modules_folder()),
+            versions=_versions(job.notebook, registry.modules_folder()),
             cold=job.cold,
             cell_minutes=job.cell_minutes,
         )
@@ -123,7 +123,7 @@ class Task:
             out / "notebook.ipynb",
             {**self.values, **{name: places[place] for name, place in self.places.items()}, **paths},
             out / "log.txt",
-            {**self.environment, module_files.VARIABLE: beside},
+            {**self.environment, registry.MODULES_VARIABLE: beside},
             self.cold,
             self.cell_minutes,
         )

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from rag_lab._kit.process import Process, scratch_folder
+from rag_lab._kit.machine import Process, scratch_folder
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.job_queue import JobQueue, export_status

@@ -13,8 +13,8 @@ from filelock import FileLock
 from pydantic import Field, TypeAdapter, ValidationError
 
 from rag_lab._kit import home as home_folder
-from rag_lab._kit.module_files import modules_from
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import whole_file
+from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of

@@ -1,7 +1,7 @@
 """What a plan would do, as text for `rag-lab sweep` and its `--dry-run`."""
 
 from rag_lab._kit.home import usable_home
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.data.evidence import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence

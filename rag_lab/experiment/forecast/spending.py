@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import whole_file
 from rag_lab._kit.wording import text_table
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.cost_estimate import TITLES, CostEstimate, Key, Rate, amount_text

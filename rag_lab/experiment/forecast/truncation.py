@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rag_lab._kit import home as home_folder
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing, some_of
 from rag_lab.comparison.tables.reliability import is_unlike
 from rag_lab.corpus.index.corpus_index import CorpusIndex

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from rag_lab._kit.process import Process
+from rag_lab._kit.machine import Process
 
 AHEAD = b"a"  # the byte before what a fork server is told ahead of jobs
 _LOOK_S = 0.02

@@ -20,8 +20,7 @@ from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
 from papermill.iorw import LocalHandler, papermill_io
 
-from rag_lab._kit.machine import room_on_disk
-from rag_lab._kit.process import scratch_folder
+from rag_lab._kit.machine import room_on_disk, scratch_folder
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.kernels.engine import ENGINE, SilentKernelError
 from rag_lab.experiment.kernels.forked_kernel import ForkedKernel

@@ -14,9 +14,8 @@ from typing import Any, get_args
 
 from tqdm.auto import tqdm
 
-from rag_lab._kit.digest import digest, digest_word, short_name, source_digest
+from rag_lab._kit.digest import digest, digest_word, put_in_place, short_name, source_digest
 from rag_lab._kit.home import PRIVATE
-from rag_lab._kit.whole_file import put_in_place
 from rag_lab._kit.wording import letters
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name

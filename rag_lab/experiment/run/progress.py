@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 from tqdm.auto import tqdm
 from tqdm.contrib import DummyTqdmFile
 
-from rag_lab._kit.process import Process, in_kernel
+from rag_lab._kit.machine import Process, in_kernel
 from rag_lab._kit.wording import some_of
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.sweep_status import stage_left_s, sweep_left, variant_left

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.home import home
-from rag_lab._kit.module_files import modules_from
-from rag_lab._kit.tracing import span, trace_environment
+from rag_lab._kit.observability import span, trace_environment
+from rag_lab._kit.registry import modules_from
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.job import Done, Execute, Job, Origin, check_parameters
@@ -28,8 +28,7 @@ from rag_lab.experiment.run.outputs import begin, finish, prepare_report
 from rag_lab.experiment.run.progress import SweepProgress, SweepStatusWriter
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, in_model_order, side_by_side
 from rag_lab.memory.ledger import Used
-from rag_lab.memory.sharing import RETRY_VARIABLE
-from rag_lab.memory.tables import tell_dropped
+from rag_lab.memory.results import RETRY_VARIABLE, tell_dropped
 from rag_lab.runs import run_folder as files
 from rag_lab.runs.margins import dated
 from rag_lab.runs.run_manifest import retry_sentence

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.digest import digest, digest_word
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.built_in_designs import SAMPLERS
 from rag_lab.experiment.config import NOTEBOOK, checkout_file

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from rag_lab._kit.home import working_at
-from rag_lab._kit.logs import begin_inherited_logs, working
 from rag_lab._kit.machine import peak_memory_mb
-from rag_lab._kit.tracing import flush, span
+from rag_lab._kit.observability import begin_inherited_logs, flush, span, working
 from rag_lab.comparison.questions.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.corpus.files.folder import visible_in
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
-from rag_lab.memory.tables import Dropped
+from rag_lab.memory.results import Dropped
 from rag_lab.models import shared as registry
 from rag_lab.models.failover import chosen_models
 from rag_lab.models.host.hosted import model_processes_mb

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab._kit.process import OWNER_FILE, Process, owner_runs, remove_scratch, write_owner
+from rag_lab._kit.machine import OWNER_FILE, Process, owner_runs, remove_scratch, write_owner
 from rag_lab.errors import ConfigError
 
 BUDGET_VARIABLE = "RAG_LAB_MODEL_MEMORY_GB"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rag_lab._kit.process import timed
+from rag_lab._kit.machine import timed
 from rag_lab.models import options, requirements
 from rag_lab.models.remote import failures
 

@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rag_lab._kit.digest import source_digest
-from rag_lab._kit.process import timed
+from rag_lab._kit.machine import timed
 from rag_lab._kit.registry import Kind, Module
 from rag_lab.errors import ConfigError
 from rag_lab.models.prices import price

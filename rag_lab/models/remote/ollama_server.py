@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, JsonValue, StrictInt, StrictStr, TypeAdapter
 from typing_extensions import TypedDict
 
+from rag_lab._kit.digest import whole_file
 from rag_lab._kit.home import home_at_work
-from rag_lab._kit.process import timed
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.machine import timed
 from rag_lab.errors import ModelError
 from rag_lab.models import options, prices, requirements
 from rag_lab.models.remote import failures, http, replies

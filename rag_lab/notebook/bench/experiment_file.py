@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from rag_lab._kit.config_file import read_mapping
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import whole_file
 from rag_lab.config import PipelineConfig, nested
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import read_experiment

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import whole_file
 from rag_lab.errors import RagLabError
 
 PDF_FILE = "report.pdf"

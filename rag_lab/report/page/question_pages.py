@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rag_lab._kit.whole_file import whole_file
+from rag_lab._kit.digest import whole_file
 from rag_lab._kit.wording import DASH, number, plain
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.evidence_sentences import state_names

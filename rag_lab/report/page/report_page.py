@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rag_lab._kit.process import in_background
+from rag_lab._kit.machine import in_background
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.questions.question_cards import cards
 from rag_lab.redaction import shown

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.module_files import modules_folder
+from rag_lab._kit.registry import modules_folder
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import Message

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.module_files import opened_files
+from rag_lab._kit.registry import opened_files
 from rag_lab.redaction import names_secret
 from rag_lab.testing.sample_traces import sample_index
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_community.document_loaders import TextLoader
 
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 
-from rag_lab._kit.module_files import modules_from
+from rag_lab._kit.registry import modules_from
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.spans import Span

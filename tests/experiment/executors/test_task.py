@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab._kit.module_files import VARIABLE, modules_from
+from rag_lab._kit.registry import MODULES_VARIABLE, modules_from
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
@@ -84,7 +84,9 @@ def test_modules_are_never_those_of_the_working_folder(tmp_path, task, monkeypat
     with pytest.raises(RagLabError, match="custom modules beside its experiment.* name it with --beside"):
         task.job(tmp_path / "a", str(there / "small"))
     without = replace(task, versions={**task.versions, "custom modules": ""})
-    assert without.job(tmp_path / "b", str(there / "small")).environment[VARIABLE] == str(tmp_path / "home" / "beside")
+    assert without.job(tmp_path / "b", str(there / "small")).environment[MODULES_VARIABLE] == str(
+        tmp_path / "home" / "beside"
+    )
 
 
 def test_a_file_outside_of_the_task_is_not_written(tmp_path, task):
