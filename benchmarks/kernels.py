@@ -12,8 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 
-from rag_lab.experiment.executors.job import Job
-from rag_lab.experiment.executors.local import execute
+from rag_lab.experiment.executors.local import Job, execute
 
 NOTEBOOKS = 8
 AT_A_TIME = 2

@@ -32,8 +32,8 @@ import psutil
 import ray
 from ray.cluster_utils import Cluster
 
-from rag_lab.experiment.executors.job import Done
 from rag_lab.experiment.executors.launchers import EXECUTORS, executor_of
+from rag_lab.experiment.executors.local import Done
 from rag_lab.experiment.run.sweep import sweep
 
 TURNS = (1, 2, 2, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 
-from rag_lab.experiment.executors.job import Job
+from rag_lab.experiment.executors.local import Job
 
 
 def notebook_job(folder, name, body, declared='OUT: str = ""', parameters=None, **more):

@@ -9,7 +9,7 @@ from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
-from rag_lab.experiment.executors.job import Done
+from rag_lab.experiment.executors.local import Done
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger

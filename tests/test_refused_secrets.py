@@ -8,7 +8,7 @@ from small_dataset import write_dataset
 from rag_lab import cli
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.run.notebook_parameters import from_parameters
+from rag_lab.experiment.run.variant_work import from_parameters
 
 SECRET = "PWhunter2"
 MODELS = [

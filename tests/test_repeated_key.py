@@ -14,8 +14,7 @@ from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import StoreError
-from rag_lab.experiment.executors.job import Job
-from rag_lab.experiment.executors.local import execute
+from rag_lab.experiment.executors.local import Job, execute
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest, Message

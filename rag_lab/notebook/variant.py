@@ -13,8 +13,7 @@ from rag_lab.data.sampling import stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems
-from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
-from rag_lab.experiment.run.variant_work import VariantWork
+from rag_lab.experiment.run.variant_work import VariantWork, from_parameters, parameters_in, to_parameters
 from rag_lab.notebook.papermill_parameters import parameters
 from rag_lab.notebook.views.scores_view import summary_table
 from rag_lab.pipeline import Pipeline

@@ -6,8 +6,7 @@ from small_dataset import write_dataset
 from rag_lab._kit.home import home
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.experiment.run.notebook_parameters import to_parameters
-from rag_lab.experiment.run.variant_work import VariantProgress
+from rag_lab.experiment.run.variant_work import VariantProgress, to_parameters
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.notebook.views.scores_view import summary_table
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
@@ -173,7 +172,7 @@ def test_a_sweep_reads_the_stage_from_a_file_that_is_gone_at_the_end(tmp_path):
             progress("generate", n, 8)
         assert read_live(tmp_path, LiveVariant).done == 3  # a few times a second at most
     assert not list(tmp_path.iterdir())
-    assert progress.results() == {"remembered": 1, "computed": 2}
+    assert (progress.live.remembered, progress.live.computed) == (1, 2)
 
 
 def test_by_hand_each_stage_has_a_bar(capsys):

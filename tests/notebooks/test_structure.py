@@ -11,7 +11,7 @@ import papermill
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.run.notebook_parameters import from_parameters, parameters_in, to_parameters
+from rag_lab.experiment.run.variant_work import from_parameters, parameters_in, to_parameters
 from rag_lab.notebook.papermill_parameters import parameters
 from rag_lab.notebook.variant import PARAMETERS
 

@@ -47,8 +47,8 @@ def worker(
       rag-lab worker results/decisive
       rag-lab worker decisive-3f2a91c0 --dataset /data/plant_docs --jobs 4
     """
+    from rag_lab.experiment.executors.job_queue import take_variants
     from rag_lab.experiment.executors.launchers import worker_command
-    from rag_lab.experiment.executors.worker import take_variants
     from rag_lab.models.host.address import host_folder, model_host
     from rag_lab.runs.run_folder import known_name
 

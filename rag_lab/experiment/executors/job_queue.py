@@ -1,4 +1,4 @@
-"""The jobs of a sweep in the store: announced, claimed by whoever computes them, handed in and collected.
+"""The jobs of a sweep in the store: announced, claimed by workers that compute them, handed in and collected.
 
 A job has a key. What is stored under it are its packed results, or a word that says why there are none any more; as
 long as nothing is, it is to be done, by whoever claims the key.
@@ -11,30 +11,32 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, closing
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.home import home
-from rag_lab._kit.machine import Process
+from rag_lab._kit.machine import Process, scratch_folder
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
-from rag_lab.experiment.executors.task import BadArchiveError, Task, unpack
+from rag_lab.experiment.executors.local import Done, Job, Poll, Starter, Veto, check_parameters, execute
+from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack
 from rag_lab.memory.results import Memory
 from rag_lab.runs.live_file import LIVE_FILE, LiveVariant, read_live
 from rag_lab.runs.run_folder import write_json
 
 FILE = "variants.sqlite"
-_ROOM = "variants"
-_TAKEN = json.dumps("taken")
-_WITHDRAWN = json.dumps("withdrawn")
+TAKEN = json.dumps("taken")  # the results have been unpacked, and need not be kept
+WITHDRAWN = json.dumps("withdrawn")  # nobody begins it, and who is at it stops
 _LOGGER = logging.getLogger(__name__)
 _COLLECT_EVERY_S = 0.25
 _LOOK_FOR_WORKERS_S = 2.0
 _ALONE_S = 60.0
+_WAIT_S = 0.5
+_OVER_EVERY_S = 2.0
+_STATUS_EVERY_S = 3.0  # who looks on, looks every few seconds
 _BEGAN = "stage_began"
 
 # Starts workers for a run and its jobs, at most so many at a time, and ends them; yields what is called at each look.
@@ -43,35 +45,30 @@ Launch = Callable[[str, Sequence[Job], int], AbstractContextManager[Callable[[],
 
 @dataclass(frozen=True, slots=True)
 class JobQueue:
-    """The jobs of the run of this name."""
+    """The jobs of the run of this name, in the store that the environment names."""
 
     run: str
-    memory: Memory
-
-    @classmethod
-    def of(cls, run: str) -> JobQueue:
-        """Return those in the store that the environment names."""
-        return cls(run, Memory(home() / FILE))
+    memory: Memory = field(default_factory=lambda: Memory(home() / FILE))
 
     def announce(self, tasks: Sequence[Task]) -> dict[str, str]:
         """Announce these alone and return their keys by name; what was handed in for an earlier start is theirs."""
-        before = self._listed() or {}
-        used = self.memory.recall(_key(one["key"]) for one in before.values())
+        before = self.announced()
+        used = self.memory.recall(one["key"] for one in before.values())
         keys = {}
         for task in tasks:
             known = before.get(task.name)
-            is_left = known is not None and used.get(_key(known["key"])) not in (_TAKEN, _WITHDRAWN)
+            is_left = known is not None and used.get(known["key"]) not in (TAKEN, WITHDRAWN)
             fits = known is not None and known["identity"] == task.origin.identity
-            keys[task.name] = known["key"] if known and is_left and fits else uuid.uuid4().hex
-        self.memory.store(_ROOM, {f"task {keys[task.name]}": task.to_json() for task in tasks})
+            keys[task.name] = known["key"] if known and is_left and fits else f"job {uuid.uuid4().hex}"
+        self.store({f"task {keys[task.name]}": json.dumps(asdict(task)) for task in tasks})
         listed = {task.name: {"key": keys[task.name], "identity": task.origin.identity} for task in tasks}
-        self.memory.store(_ROOM, {f"run {self.run}": json.dumps(listed)})
+        self.store({f"run {self.run}": json.dumps(listed)})
         return keys
 
-    def keys(self) -> list[str] | None:
-        """Return the keys of the jobs that are announced; None where nobody has announced any."""
-        listed = self._listed()
-        return None if listed is None else [one["key"] for one in listed.values()]
+    def announced(self) -> dict[str, dict[str, str]]:
+        """Return by name the `key` and the `identity` of each job that is announced; none where nobody has."""
+        name = f"run {self.run}"
+        return dict(json.loads(self.memory.recall([name]).get(name, "{}")))
 
     def task(self, key: str) -> Task:
         """Return an announced job."""
@@ -85,56 +82,22 @@ class JobQueue:
 
     def claim(self, keys: Iterable[str]) -> str:
         """Claim one of the jobs that nobody has done or does; '' where there is none."""
-        mine = self.memory.claim([_key(key) for key in keys], 1)
-        return mine[0].partition(" ")[2] if mine else ""
+        return next(iter(self.memory.claim(list(keys), 1)), "")
 
-    def keeping(self, key: str) -> AbstractContextManager[None]:
-        """Keep the claim on a job in this block; at its end give it up."""
-        return self.memory.keeping([_key(key)])
-
-    def holders(self, keys: Iterable[str]) -> list[Process]:
-        """Return those who have claims on any of these jobs."""
-        return self.memory.holders(map(_key, keys))
-
-    def hand_in(self, key: str, results: str) -> None:
-        """Store the packed results of a job, which was claimed."""
-        self.memory.store(_ROOM, {_key(key): results})
-
-    def write_status(self, key: str, status: str) -> None:
-        """Store how a job stands while it runs; see `export_status`."""
-        self.memory.store(_ROOM, {f"said {key}": status})
-
-    def statuses(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return the last status of those of the jobs that have any, by their keys."""
-        by_key = {f"said {key}": key for key in keys}
-        return {by_key[name]: status for name, status in self.memory.recall(by_key).items()}
+    def store(self, values: Mapping[str, str]) -> None:
+        """Store by the keys of jobs packed results, `TAKEN` or `WITHDRAWN`; or by other names what is kept of them."""
+        self.memory.store("variants", values)
 
     def collect(self, keys: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the name and the packed results of one of the jobs (keys by name) that is done; None where none is."""
         for name, key in keys.items():
-            if found := self.memory.recall([_key(key)]):
-                return name, found[_key(key)]
+            if found := self.memory.recall([key]):
+                return name, found[key]
         return None
 
     def is_over(self, key: str) -> bool:
         """Tell whether nobody waits for the job any more, or it is done."""
-        return bool(self.memory.recall([_key(key)]))
-
-    def drop(self, key: str) -> None:
-        """Note that the results of a job have been unpacked, and need not be kept."""
-        self.memory.store(_ROOM, {_key(key): _TAKEN})
-
-    def withdraw(self, keys: Iterable[str]) -> None:
-        """Take jobs back: nobody begins them, and who is at them stops."""
-        self.memory.store(_ROOM, dict.fromkeys(map(_key, keys), _WITHDRAWN))
-
-    def _listed(self) -> dict[str, dict[str, str]] | None:
-        listed = self.memory.recall([f"run {self.run}"])
-        return dict(json.loads(listed[f"run {self.run}"])) if listed else None
-
-
-def _key(key: str) -> str:
-    return f"job {key}"
+        return bool(self.memory.recall([key]))
 
 
 def announce_and_collect(
@@ -142,7 +105,8 @@ def announce_and_collect(
 ) -> Iterator[Done]:
     """Announce jobs in the store, launch workers, and yield each job when its results are there and unpacked.
 
-    What workers hand in while nobody collects stays in the store for the next start of the sweep.
+    What workers hand in while nobody collects stays in the store for the next start of the sweep. Who is at which job
+    is looked up every few seconds; where nobody is at any, for a minute, a sentence says so.
     """
     if not jobs:
         return
@@ -150,9 +114,9 @@ def announce_and_collect(
         check_parameters(job.notebook, job.parameters)
     tasks = {job.name: Task.of(job) for job in jobs}
     run = next(iter(tasks.values())).origin.run
-    queue, open_jobs = JobQueue.of(run), {job.name: job for job in jobs}
+    queue, open_jobs = JobQueue(run), {job.name: job for job in jobs}
     keys = queue.announce([*tasks.values()])
-    watch = _Watch(queue)
+    looked_s, busy_s, claimed = float("-inf"), time.monotonic(), list[str]()
     with launch(run, jobs, n_jobs) as look, queue.memory.opened():
         while open_jobs:
             if (found := queue.collect({name: keys[name] for name in open_jobs})) is not None:
@@ -163,45 +127,30 @@ def announce_and_collect(
                     yield Done(job, ended.reason, ended.seconds)
                 except BadArchiveError as error:
                     yield Done(job, str(error), 0.0)
-                queue.drop(keys[name])
+                queue.store({keys[name]: TAKEN})
                 continue
             look()
-            running, statuses = watch.running({name: keys[name] for name in open_jobs})
-            for name, status in statuses.items():
-                import_status(open_jobs[name].output.parent, status)
+            if (now_s := time.monotonic()) - looked_s >= _LOOK_FOR_WORKERS_S:
+                looked_s = now_s
+                is_any = bool(queue.memory.holders([keys[name] for name in open_jobs]))
+                claimed = [name for name in open_jobs if queue.memory.holders([keys[name]])] if is_any else []
+                statuses = queue.memory.recall(f"said {keys[name]}" for name in claimed)
+                for name in claimed:
+                    import_status(open_jobs[name].output.parent, statuses.get(f"said {keys[name]}", ""))
+                busy_s = now_s if is_any else busy_s
+                if now_s - busy_s > _ALONE_S:
+                    busy_s = float("inf")
+                    how = "start one, on any machine that sees the store, with: rag-lab worker"
+                    _LOGGER.warning("No worker has taken anything for %.0f s; %s %s", _ALONE_S, how, run)
+            running = [name for name in claimed if name in open_jobs]
             poll(running)
             vetoed = {name: why for name, job in open_jobs.items() if (why := veto(job, name in running))}
-            queue.withdraw(keys[name] for name in vetoed)
+            if vetoed:
+                queue.store({keys[name]: WITHDRAWN for name in vetoed})
             for name, why in vetoed.items():
                 (open_jobs[name].output.parent / LIVE_FILE).unlink(missing_ok=True)
                 yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
             time.sleep(_COLLECT_EVERY_S)
-
-
-class _Watch:
-    """Which jobs somebody is at, looked up every few seconds; where nobody is, for a minute, a sentence says so."""
-
-    def __init__(self, queue: JobQueue) -> None:
-        self._queue = queue
-        self._looked_s = float("-inf")
-        self._busy_s = time.monotonic()
-        self._running: list[str] = []
-
-    def running(self, keys: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        """Return the names of those of the jobs (keys by name) that somebody has claimed, and statuses that are new."""
-        now_s, statuses = time.monotonic(), dict[str, str]()
-        if now_s - self._looked_s >= _LOOK_FOR_WORKERS_S:
-            self._looked_s = now_s
-            is_any = bool(self._queue.holders(keys.values()))
-            self._running = [n for n, key in keys.items() if self._queue.holders([key])] if is_any else []
-            found = self._queue.statuses(keys[name] for name in self._running)
-            statuses = {name: found[keys[name]] for name in self._running if keys[name] in found}
-            self._busy_s = now_s if is_any else self._busy_s
-            if now_s - self._busy_s > _ALONE_S:
-                self._busy_s = float("inf")
-                how = "start one, on any machine that sees the store, with: rag-lab worker"
-                _LOGGER.warning("No worker has taken anything for %.0f s; %s %s", _ALONE_S, how, self._queue.run)
-        return [name for name in self._running if name in keys], statuses
 
 
 def export_status(folder: Path) -> str:
@@ -222,3 +171,81 @@ def import_status(folder: Path, status: str) -> None:
         return
     if folder.is_dir():
         write_json(folder / LIVE_FILE, live)
+
+
+def take_variants(
+    run: str, write: Callable[[str], None], dataset: str = "", modules: str = "", idle_s: float = 30.0
+) -> int:
+    """Take variants of the run of this name until none is left for `idle_s`; return how many were done here.
+
+    `dataset` and `modules` are the paths of the data set and of custom modules on this machine, as at home where empty.
+    Whatever ends it early (Ctrl-C, say) ends the variant that runs, which another worker then takes. `write` takes a
+    line for each variant.
+
+    Raises:
+        RagLabError: if this machine has another version or corpus, or nobody has announced the run.
+    """
+    queue, n_done = JobQueue(run), 0
+    idle_since_s, known = time.monotonic(), False
+    with closing(Starter()) as starter:
+        while True:
+            keys = [one["key"] for one in queue.announced().values()]
+            known = known or bool(keys)
+            if key := queue.claim(keys):
+                with queue.memory.keeping([key]):
+                    line, is_done = _take(queue, key, dataset, modules, starter)
+                write(line)
+                n_done += is_done
+                idle_since_s = time.monotonic()
+                continue
+            if queue.memory.holders(keys):  # whoever has it may yet be gone
+                idle_since_s = time.monotonic()
+            if time.monotonic() - idle_since_s >= idle_s:
+                break
+            time.sleep(_WAIT_S)
+    if not known:
+        raise RagLabError(
+            f"No sweep has announced the run {run!r} in this store; give the run folder or the name that `rag-lab "
+            "sweep --executor workers` tells, and the same RAG_LAB_STORE, or RAG_LAB_HOME, as there."
+        )
+    return n_done
+
+
+def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: Starter) -> tuple[str, bool]:
+    """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done.
+
+    While it runs, it is looked up every few seconds whether it is over, and how it stands is stored where that is new.
+    """
+    task = queue.task(key)
+    looked_s = exported_s = time.monotonic()
+    known_status, is_over = "", False
+
+    def poll(_: object) -> None:
+        nonlocal looked_s, exported_s, known_status, is_over
+        if time.monotonic() - looked_s >= _OVER_EVERY_S:
+            looked_s = time.monotonic()
+            is_over = queue.is_over(key)
+        if time.monotonic() - exported_s >= _STATUS_EVERY_S:
+            exported_s = time.monotonic()
+            status = export_status(job.output.parent)
+            if status and status != known_status:
+                known_status = status
+                queue.store({f"said {key}": status})
+
+    with scratch_folder("task") as folder:
+        job = task.job(Path(folder).resolve(), dataset, modules)
+        [done] = execute([job], poll=poll, veto=lambda job, runs: "it is over" if is_over else "", starter=starter)
+        if done.vetoed:
+            return f"{task.name}: no longer wanted", False
+        ended = Ended(done.reason, done.seconds, Process.this().host)
+        try:
+            results = pack(job.output.parent, ended)
+        except BadArchiveError as error:
+            ended = replace(ended, reason=str(error))
+            for path in job.output.parent.iterdir():
+                if path != job.log:
+                    path.unlink()
+            results = pack(job.output.parent, ended)
+    if not queue.is_over(key):
+        queue.store({key: results})
+    return f"{task.name}: {ended.reason or 'ok'} ({ended.seconds:.0f} s)", True

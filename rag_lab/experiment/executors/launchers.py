@@ -16,8 +16,8 @@ from rag_lab._kit import home
 from rag_lab._kit.machine import Process
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.executors import local
-from rag_lab.experiment.executors.job import Execute, Job
 from rag_lab.experiment.executors.job_queue import announce_and_collect
+from rag_lab.experiment.executors.local import Execute, Job
 
 LOCAL, WORKERS, SLURM, RAY = "local", "workers", "slurm", "ray"
 RAY_ADDRESS = "RAY_ADDRESS"

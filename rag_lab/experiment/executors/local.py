@@ -1,7 +1,11 @@
-"""The executor of this machine: notebooks by papermill, several at a time, each in processes of its own."""
+"""Jobs, the contract of whatever executes them, and the executor of this machine.
+
+It runs notebooks by papermill, several at a time, each in processes of its own.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
 import os
@@ -10,18 +14,19 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from rag_lab._kit.home import home
 from rag_lab._kit.machine import Process, remove_scratch
-from rag_lab.experiment.executors.job import Done, Job, Poll, Veto, check_parameters
-from rag_lab.experiment.kernels.forked_process import ForkedProcess, ForkServer, ForkServerGone
+from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.experiment.kernels.fork_server import CAN_FORK, ForkedProcess, ForkServer, ForkServerGone
 from rag_lab.redaction import shown
 
+CELL_MINUTES = 24 * 60.0
 _LOGGER = logging.getLogger(__name__)
 _POLL_S = 0.05
 _STOP_S = 5.0
@@ -29,14 +34,95 @@ STOPPED_S = 120.0  # after which a stopped process is ended, as a kernel that do
 _STOPPED_LOOK_S = 1.0
 _MOST_GONE = 3  # fork servers in a row, after which there is no other
 _waiting: list[Starter] = []  # what was prepared before its jobs were known
+Poll = Callable[[Sequence[str]], None]  # the names of the jobs that run
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What other machines have to know of a job's sweep."""
+
+    run: str  # its name in the store of results
+    identity: str  # a digest of all that the job's results depend on
+    dataset: str  # by name
+    dataset_path: str  # as it stands in the job's parameters
+    dataset_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One execution: `notebook` with `parameters` into `output`; what its processes print goes to `log`."""
+
+    name: str
+    notebook: Path
+    output: Path
+    parameters: Mapping[str, Any]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside this process's own
+    cold: bool = False  # in a process of its own from the start, and in none that is prepared
+    cell_minutes: float = CELL_MINUTES  # for which a cell may run
+    origin: Origin | None = None  # where the job may run on another machine
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a job ended; `reason` is empty where it succeeded. `vetoed`: it was not started, or ended early."""
+
+    job: Job
+    reason: str
+    seconds: float
+    vetoed: bool = False
+
+
+Veto = Callable[[Job, bool], str]  # a job and whether it runs already: why it must not start or go on, or ""
+
+
+# Yields each job as it ends, at most so many running at a time; see `execute`. Raises RagLabError before anything runs
+# where it cannot be used here.
+Execute = Callable[..., Iterator[Done]]
+
+
+def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
+    """Refuse what papermill would only warn of, or turn into text; its library takes seconds to import.
+
+    Raises:
+        ConfigError: if the notebook has no cell with parameters; else naming every parameter that it does not declare,
+            and every value that is no scalar.
+    """
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        source = next(cell["source"] for cell in cells if "parameters" in cell["metadata"].get("tags", ()))
+        statements = ast.parse(source if isinstance(source, str) else "".join(source)).body
+    except StopIteration:
+        raise ConfigError(
+            f"{notebook} has no cell with the tag 'parameters', so nothing can be given to it; tag one."
+        ) from None
+    except (OSError, ValueError, SyntaxError, AttributeError, LookupError, TypeError) as error:
+        raise ConfigError(f"{notebook} cannot be read as a notebook with parameters: {error}.") from None
+    targets: list[ast.expr] = []
+    for statement in statements:
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets += statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    declared = [target.id for target in targets if isinstance(target, ast.Name)]
+    problems = [
+        unknown_name(f"parameter of {notebook.name}", name, declared) for name in parameters if name not in declared
+    ]
+    problems += [
+        f"{name} must be text, a number, true, false or null, got a {type(value).__name__}"
+        for name, value in parameters.items()
+        if not isinstance(value, str | int | float | bool | None)
+    ]
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+@dataclass(eq=False, slots=True)
 class _Running:
     job: Job
-    process: subprocess.Popen[str] | ForkedProcess
+    process: Any  # a `subprocess.Popen` with pipes, or a `ForkedProcess`
     log: threading.Thread
-    started: float
+    started_s: float
+    looked_s: float = 0.0  # when it was last looked at
+    n_stopped: int = 0  # looks in a row in which it was stopped: no time counts in which this process was, too
 
 
 def execute(
@@ -48,11 +134,17 @@ def execute(
     veto: Veto = lambda job, runs: "",
     starter: Starter | None = None,
 ) -> Iterator[Done]:
-    """Yield each job as it ends; see `Execute`. A `starter` that is given is kept for jobs to come."""
+    """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
+
+    `poll`, with the names of the running jobs, and `veto` are called several times a second. Whatever ends the
+    iteration early (Ctrl-C, say) ends the running jobs. A `starter` that is passed is kept for jobs to come.
+
+    Raises:
+        ConfigError: before anything runs, if a job's parameters are unknown to its notebook or no scalars.
+    """
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
     waiting, running = deque(jobs), deque[_Running]()
-    looks: dict[int, tuple[float, int]] = {}
     start = starter or (_waiting.pop() if _waiting else Starter())
     try:
         while waiting or running:
@@ -62,10 +154,10 @@ def execute(
                     yield Done(job, reason, 0.0, vetoed=True)
                 else:
                     running.append(start(job, cwd or Path.cwd()))
-            start.wait(_POLL_S)
+            (start.fork_server.wait if start.fork_server is not None else time.sleep)(_POLL_S)
             poll([one.job.name for one in running])
             for one in list(running):
-                if (done := _ended(one, veto, looks)) is not None:
+                if (done := _ended(one, veto)) is not None:
                     running.remove(one)
                     yield done
     finally:
@@ -79,36 +171,29 @@ def execute(
             start.close()
 
 
-def _ended(one: _Running, veto: Veto, looks: dict[int, tuple[float, int]]) -> Done | None:
-    """Return how a job ended, ending it where it is vetoed or was stopped (SIGSTOP, a debugger); None while it runs.
-
-    `looks` has by process when it was last looked at, and in how many looks it was stopped: no time counts in which
-    this process was stopped, too.
-    """
+def _ended(one: _Running, veto: Veto) -> Done | None:
+    """Return how a job ended, ending it where it is vetoed or was stopped (SIGSTOP, a debugger); None while it runs."""
     if one.process.poll() is not None:
-        reply = _pipe(one.process.stdout).read().strip()
-        _close(one.process)
+        reply = one.process.stdout.read().strip()
+        _stop(one.process)
         one.log.join(_STOP_S)
         try:
             reason = str(json.loads(reply)["reason"])
         except (ValueError, KeyError):
             reason = f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
-        return Done(one.job, reason, time.monotonic() - one.started)
-    looked_s, n_stopped = looks.get(one.process.pid, (0.0, 0))
-    if time.monotonic() - looked_s >= _STOPPED_LOOK_S:
-        n_stopped = n_stopped + 1 if Process.of(one.process.pid).is_stopped() else 0
-        looks[one.process.pid] = (time.monotonic(), n_stopped)
-    if n_stopped >= STOPPED_S / _STOPPED_LOOK_S:
-        reason = (
-            f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended; start the same command again."
-        )
+        return Done(one.job, reason, time.monotonic() - one.started_s)
+    if time.monotonic() - one.looked_s >= _STOPPED_LOOK_S:
+        one.n_stopped = one.n_stopped + 1 if Process.of(one.process.pid).is_stopped() else 0
+        one.looked_s = time.monotonic()
+    is_stopped = one.n_stopped >= STOPPED_S / _STOPPED_LOOK_S
+    if is_stopped:
+        what = f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended"
+        reason = f"{what}; start the same command again."
         one.process.kill()
-        _stop(one.process)
-        return Done(one.job, reason, time.monotonic() - one.started)
-    if reason := veto(one.job, True):
-        _stop(one.process)
-        return Done(one.job, reason, time.monotonic() - one.started, vetoed=True)
-    return None
+    elif not (reason := veto(one.job, True)):
+        return None
+    _stop(one.process)
+    return Done(one.job, reason, time.monotonic() - one.started_s, vetoed=not is_stopped)
 
 
 @contextmanager
@@ -132,15 +217,15 @@ class Starter:
     """Starts the processes of jobs: prepared ones where they can be had, and are wanted."""
 
     def __init__(self) -> None:
-        self._fork_server: ForkServer | None = None
-        self._can_fork = ForkServer.is_possible()
+        self.fork_server: ForkServer | None = None
+        self._can_fork = CAN_FORK
         self._n_gone = 0
 
     def __call__(self, job: Job, cwd: Path) -> _Running:
         """Start a job."""
         job.output.parent.mkdir(parents=True, exist_ok=True)
         environment = {**_environment(), **job.environment}
-        process: subprocess.Popen[str] | ForkedProcess | None = None if job.cold else self._prepared()
+        process: Any = None if job.cold else self._prepared()
         if process is None:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.notebook_process"],
@@ -163,39 +248,27 @@ class Starter:
             "cell_minutes": job.cell_minutes,
             "environment": environment,
         }
-        _pipe(process.stdin).write(json.dumps(task) + "\n")
-        _pipe(process.stdin).flush()
+        process.stdin.write(json.dumps(task) + "\n")
+        process.stdin.flush()
         return _Running(job, process, log, time.monotonic())
-
-    def wait(self, seconds: float) -> None:
-        """Wait for so long, or until a prepared process has ended."""
-        if self._fork_server is not None:
-            self._fork_server.wait(seconds)
-        else:
-            time.sleep(seconds)
 
     def prepare(self) -> None:
         """Start what prepares processes, where that is possible here."""
-        if self._fork_server is None and self._can_fork:
-            self._fork_server = ForkServer(_environment())
-
-    def preload(self, modules: Sequence[str], questions: int) -> None:
-        """Let what is prepared import modules, and draw for intervals over so many questions, before jobs come."""
-        if self._fork_server is not None:
-            self._fork_server.preload(modules, questions)
+        if self.fork_server is None and self._can_fork:
+            self.fork_server = ForkServer(_environment())
 
     def close(self) -> None:
         """End what prepares processes."""
-        if self._fork_server is not None:
-            self._fork_server.close()
-            self._fork_server = None
+        if self.fork_server is not None:
+            self.fork_server.close()
+            self.fork_server = None
 
     def _prepared(self) -> ForkedProcess | None:
         """Return a forked process; another fork server takes the place of one that is gone, unless too many have."""
         while self._can_fork:
             try:
                 self.prepare()
-                process = self._fork_server.start() if self._fork_server is not None else None
+                process = self.fork_server.start() if self.fork_server is not None else None
             except (ForkServerGone, OSError) as error:
                 self.close()
                 self._n_gone += 1
@@ -227,23 +300,13 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _stop(process: subprocess.Popen[str] | ForkedProcess) -> None:
-    _close(process)
+def _stop(process: Any) -> None:
+    """Close the pipes, as a worker whose stdin ends, ends; and wait for it."""
+    for pipe in (process.stdin, process.stdout):
+        if not pipe.closed:
+            pipe.close()
     try:
         process.wait(_STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(_STOP_S)
-
-
-def _close(process: subprocess.Popen[str] | ForkedProcess) -> None:
-    """Close the pipes; a worker whose stdin ends, ends."""
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None and not pipe.closed:
-            pipe.close()
-
-
-def _pipe(stream: Any) -> Any:
-    if stream is None:
-        raise RuntimeError("the process was started without a pipe")
-    return stream

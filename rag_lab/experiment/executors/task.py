@@ -22,7 +22,7 @@ from rag_lab._kit.digest import put_in_place
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
-from rag_lab.experiment.executors.job import Job, Origin
+from rag_lab.experiment.executors.local import Job, Origin
 from rag_lab.experiment.manifest import code_digest
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
 from rag_lab.memory.results import RETRY_VARIABLE
@@ -80,13 +80,9 @@ class Task:
             cell_minutes=job.cell_minutes,
         )
 
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps(asdict(self))
-
     @classmethod
     def from_json(cls, text: str) -> Task:
-        """Read what `to_json` wrote."""
+        """Read the JSON of a task's fields."""
         known = json.loads(text)
         files = {name: (str(place), str(content)) for name, (place, content) in known.pop("files").items()}
         return cls(origin=Origin(**known.pop("origin")), files=files, **known)
@@ -100,7 +96,18 @@ class Task:
             RagLabError: if this machine has another version, another corpus, or no sight of the run's ledger.
         """
         beside = modules or self.modules
-        _refuse_others(self, checkout_file(NOTEBOOK), Path(beside))
+        here = _versions(checkout_file(NOTEBOOK), Path(beside))
+        other = next((what for what, value in self.versions.items() if value and here.get(what) != value), "")
+        if other == "custom modules":
+            raise RagLabError(
+                f"The run {self.origin.run} has custom modules beside its experiment, and they are not in "
+                f"{Path(beside)}; copy the folder of the experiment here and name it with --beside."
+            )
+        if other:
+            raise RagLabError(
+                f"The {other} is another here ({here[other][:12]}) than where {self.origin.run} was started "
+                f"({self.versions[other][:12]}), so scores could differ; install the same here."
+            )
         ledger = self.environment.get(LEDGER_VARIABLE, "")
         if ledger and not os.environ.get("RAG_LAB_STORE") and not Path(ledger).parent.is_dir():
             raise RagLabError(
@@ -137,21 +144,6 @@ def _versions(notebook: Path, modules: Path) -> dict[str, str]:
         f"notebook {NOTEBOOK}": sha256(notebook.read_bytes()).hexdigest(),
         "custom modules": sha256(files).hexdigest() if files else "",
     }
-
-
-def _refuse_others(task: Task, notebook: Path, modules: Path) -> None:
-    here = _versions(notebook, modules)
-    other = next((what for what, value in task.versions.items() if value and here.get(what) != value), "")
-    if other == "custom modules":
-        raise RagLabError(
-            f"The run {task.origin.run} has custom modules beside its experiment, and they are not in {modules}; "
-            "copy the folder of the experiment here and name it with --beside."
-        )
-    if other:
-        raise RagLabError(
-            f"The {other} is another here ({here[other][:12]}) than where {task.origin.run} was started "
-            f"({task.versions[other][:12]}), so scores could differ; install the same here."
-        )
 
 
 def _dataset(origin: Origin, given: str) -> Path:

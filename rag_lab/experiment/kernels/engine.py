@@ -1,18 +1,28 @@
 """The papermill engine `rag_lab`: a kernel of the very Python that runs papermill, forked beforehand where it can be.
 
-By hand it is `papermill --engine rag_lab notebooks/02_run_variant.ipynb out.ipynb`.
+By hand it is `papermill --engine rag_lab notebooks/02_run_variant.ipynb out.ipynb`. A fork is the one way in which two
+notebooks share imports and nothing else: whatever one changes, it changes in memory of its own.
 """
 
 from __future__ import annotations
 
+import atexit
+import json
 import math
 import os
+import random
+import signal
 import sys
+import threading
 import time
+import traceback
 import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partialmethod
 from pathlib import Path
 from queue import Empty
-from typing import Any, cast
+from typing import IO, Any, NoReturn, cast
 
 import zmq
 from ipykernel.kernelspec import get_kernel_dict
@@ -22,12 +32,8 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from nbclient.exceptions import DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
-from traitlets import default
-
-from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
 
 ENGINE = "rag_lab"
-SILENCE_S = 120.0  # without a heartbeat, which a kernel gives in any work: one that is stopped or swapped out does not
 _LOOK_S = 0.01  # whether a kernel has ended
 _SOCKET_FOLDER_CHARS = 80  # the path of a socket may have about 100
 _LAUNCHER = ["-P", "-m", "ipykernel_launcher"]
@@ -50,20 +56,15 @@ class ReadyClient(AsyncKernelClient):
 
     async def _answers(self) -> bool:
         asked = self.kernel_info()
-        reply = await self._next(self.shell_channel, _REPLY_S)
-        if reply is None or reply["msg_type"] != "kernel_info_reply":
-            return False
-        while (told := await self._next(self.iopub_channel, _STATUS_S)) is not None:
-            if told["parent_header"].get("msg_id") == asked and told["content"].get("execution_state") == "idle":
-                self._handle_kernel_info_reply(reply)
-                return True
+        with suppress(Empty):
+            reply = await self.shell_channel.get_msg(timeout=_REPLY_S)
+            while reply["msg_type"] == "kernel_info_reply":
+                message = await self.iopub_channel.get_msg(timeout=_STATUS_S)
+                is_ours = message["parent_header"].get("msg_id") == asked
+                if is_ours and message["content"].get("execution_state") == "idle":
+                    self._handle_kernel_info_reply(reply)
+                    return True
         return False
-
-    async def _next(self, channel: Any, seconds: float) -> dict[str, Any] | None:
-        try:
-            return dict(await channel.get_msg(timeout=seconds))
-        except Empty:
-            return None
 
 
 class SamePythonKernelManager(AsyncKernelManager):
@@ -76,12 +77,22 @@ class SamePythonKernelManager(AsyncKernelManager):
     which other users can read, and is encrypted; there two kernels that start at the same time may choose one port.
     """
 
-    silence_s = SILENCE_S
+    silence_s = 120.0  # without a heartbeat, which a kernel gives in any work: one stopped or swapped out does not
     kernel: ForkedKernel | None = None  # which waits, to take the place of the process that would be started
     folder = ""  # for what the kernel is told of its connection, and its sockets
     was_silent = False  # whether it was ended for silence
     _client: Any = None
     _silent_looks = 0
+
+    def __init__(self, **options: Any) -> None:
+        has_sockets = bool(self.folder) and os.name == "posix" and len(self.folder) < _SOCKET_FOLDER_CHARS
+        super().__init__(
+            client_factory=ReadyClient,
+            connection_file=str(Path(self.folder) / "connection.json") if self.folder else "",
+            transport="ipc" if has_sockets else "tcp",
+            transport_encryption="auto" if not has_sockets and zmq.has("curve") else "disabled",
+            **options,
+        )
 
     def client(self, **options: Any) -> Any:
         """Return the client, whose heartbeat is watched."""
@@ -113,29 +124,9 @@ class SamePythonKernelManager(AsyncKernelManager):
         if not self.shutting_down:
             await super()._async_interrupt_kernel()
 
-    async def _async_finish_shutdown(
-        self, waittime: float | None = None, pollinterval: float = _LOOK_S, restart: bool = False
-    ) -> None:
-        await super()._async_finish_shutdown(waittime, pollinterval, restart)
-
+    _async_finish_shutdown: Any = partialmethod(AsyncKernelManager._async_finish_shutdown, pollinterval=_LOOK_S)
     is_alive = _async_is_alive  # as its base has it
     pre_start_kernel = _async_pre_start_kernel
-
-    @default("client_factory")
-    def _client_factory_default(self) -> type[ReadyClient]:
-        return ReadyClient
-
-    @default("connection_file")
-    def _connection_file(self) -> str:
-        return str(Path(self.folder) / "connection.json") if self.folder else ""
-
-    @default("transport")
-    def _through_files(self) -> str:
-        return "ipc" if self.folder and os.name == "posix" and len(self.folder) < _SOCKET_FOLDER_CHARS else "tcp"
-
-    @default("transport_encryption")
-    def _encrypted(self) -> str:
-        return "auto" if self.transport == "tcp" and zmq.has("curve") else "disabled"
 
     @property
     def kernel_spec(self) -> Any:
@@ -172,8 +163,7 @@ class KernelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no st
         cls, nb_man: Any, kernel_name: str, kernel: ForkedKernel | None = None, folder: str = "", **options: Any
     ) -> Any:
         """Execute it, in `kernel` where one is given; see papermill. `folder` is for files of the connection."""
-        given = {"folder": folder, "kernel": kernel}
-        manager: type[SamePythonKernelManager] = type("KernelManager", (SamePythonKernelManager,), given)
+        manager: Any = type("KernelManager", (SamePythonKernelManager,), {"folder": folder, "kernel": kernel})
         try:
             return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=manager, **options)
         except DeadKernelError as error:
@@ -186,3 +176,103 @@ class KernelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no st
 
 
 papermill_engines.register(ENGINE, KernelEngine)  # where the package was installed before it had the entry point
+
+
+class ForkedKernel:
+    """A process that waits to be told its arguments; then what jupyter_client takes a `subprocess.Popen` for.
+
+    It is forked before its notebook is known: all that it needs is imported, nothing of it was used.
+    """
+
+    stdin: IO[bytes] | None = None
+    stdout: IO[bytes] | None = None
+    stderr: IO[bytes] | None = None
+
+    def __init__(self, at_end: Callable[[], None]) -> None:
+        """Fork it; `at_end` is called in it when its notebook has ended."""
+        arguments, self._tell = os.pipe()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._tell)
+            end_after(lambda: _wait_for_notebook(arguments, at_end))
+        os.close(arguments)
+
+    def begin(self, arguments: Sequence[str], cwd: str, environment: Mapping[str, str]) -> None:
+        """Let it become a kernel, with the arguments of ipykernel."""
+        told = {"arguments": list(arguments), "cwd": cwd, "environment": dict(environment), "parent": os.getpid()}
+        with suppress(BrokenPipeError), os.fdopen(self._tell, "w", encoding="utf-8") as pipe:  # that it died is seen
+            json.dump(told, pipe)
+
+    def poll(self) -> int | None:
+        """Return its exit status, or None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit status when it has ended."""
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    kill = partialmethod(send_signal, signal.SIGKILL)
+    terminate = partialmethod(send_signal, signal.SIGTERM)
+
+
+def _wait_for_notebook(told: int, at_end: Callable[[], None]) -> int:
+    """Run ipykernel as `python -m ipykernel_launcher` would when its arguments come; return the exit status."""
+    from ipykernel.kernelapp import IPKernelApp
+
+    os.setsid()  # as a kernel that is started: signals to the sweep do not reach it
+    with os.fdopen(told, encoding="utf-8") as pipe:
+        text = pipe.read()
+    if not text:  # they never do
+        return 1
+    task = json.loads(text)
+    os.environ.clear()
+    os.environ.update(task["environment"])
+    os.chdir(task["cwd"])
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(2, 1)  # what libraries print goes to the log; stdout is where the answer to the job goes
+    seed_anew()
+    sys.argv = ["ipykernel_launcher.py", *task["arguments"]]
+    IPKernelApp.launch_instance([*task["arguments"], f"--IPKernelApp.parent_handle={task['parent']}"])
+    at_end()
+    return 0
+
+
+def seed_anew() -> None:
+    """Give this process random states of its own, as a process that is started has."""
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
+
+
+def end_after(work: Callable[[], int]) -> NoReturn:
+    """End a forked process after its work, with the status that this returns; 1 where it fails.
+
+    It ends as Python ends one, but for what belongs to those that it was forked from.
+    """
+    status = 1
+    try:
+        status = work()
+    except BaseException:
+        traceback.print_exc()
+    ending: Any = threading
+    try:
+        ending._shutdown()  # waits for threads that are no daemons
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)

@@ -1,5 +1,8 @@
 """The fork server of a sweep: a process with all imports done, which forks the processes of each job.
 
+The sweep starts it as a `ForkServer`, and gets a `ForkedProcess` for each job, which has what it asks of a
+`subprocess.Popen`.
+
 `python -m rag_lab.experiment.kernels.fork_server FD` takes jobs from the socket FD: for each the three streams that its
 process will have (see `notebook_process`), and says its number, and later how it ended. What it is told ahead of jobs
 it does once for all of them. It ends when the socket does, so with the sweep. It starts no thread and no event loop,
@@ -8,6 +11,8 @@ and touches no GPU, since a fork keeps neither.
 What a notebook has imported of the heavy libraries and of this project, its successors find imported.
 """
 
+from __future__ import annotations
+
 import gc
 import importlib
 import json
@@ -15,19 +20,20 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import sys
-import traceback
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NoReturn
+from typing import IO
 
-from rag_lab.experiment.kernels.forked_kernel import ForkedKernel, end_process, seed_anew
-from rag_lab.experiment.kernels.forked_process import AHEAD
+from rag_lab._kit.machine import Process
 
+CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform != "darwin"
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
-HEAVY = (
+_HEAVY = (
     "chromadb",
     "gguf",
     "langchain_core",
@@ -39,7 +45,6 @@ HEAVY = (
     "torch",
     "transformers",
 )
-_OURS = "rag_lab."
 _NEEDED = (  # by every variant
     "ipykernel.kernelapp",
     "ipykernel.ipkernel",
@@ -58,15 +63,148 @@ _NEEDED = (  # by every variant
     "pyarrow.pandas_compat",
 )
 _TEMPLATES = ("macros.html", "view.html", "trace.html")  # of what every variant shows
+_AHEAD = b"a"  # the byte before what a fork server is told ahead of jobs
 _LOOK_S = 0.01  # for processes that have ended
+_POLL_S = 0.02
+_START_S = 300.0  # within which a fork server has done its imports, also on a crowded machine
 _STREAMS = 3
 _PIECE = 4096  # bytes of a pipe that no other's come in between
+
+
+class ForkServerGone(Exception):  # noqa: N818
+    """The fork server has ended, or cannot be started."""
+
+
+class ForkedProcess:
+    """The process of one job."""
+
+    def __init__(self, fork_server: ForkServer, pid: int, stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> None:
+        self._fork_server, self.pid, self._process = fork_server, pid, Process.of(pid)
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit status, or None while it runs; a fork server that is gone cannot tell how it ended."""
+        ended = self._fork_server.ended
+        try:
+            self._fork_server.hear(blocking=False)
+        except OSError:
+            if not self._process.runs():
+                ended.setdefault(self.pid, -signal.SIGKILL)
+        self.returncode = ended.get(self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        """Return its exit status when it has ended."""
+        deadline_s = time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if time.monotonic() > deadline_s:
+                raise subprocess.TimeoutExpired("the process of a job", timeout)
+            time.sleep(_POLL_S)
+        return status
+
+    def kill(self) -> None:
+        """End it, and all that it has started, at once."""
+        if self.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+class ForkServer:
+    """The fork server of one sweep; it starts with the first job, whose imports it does."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._wire, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - ours
+                [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.fork_server", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        self.ended: dict[int, int] = {}  # by process its exit status
+        self._rest = b""
+        self._began: list[int] = []
+        self._has_begun = False
+
+    def start(self) -> ForkedProcess:
+        """Return the process of a new job, which waits for the job's line on its stdin.
+
+        Raises:
+            ForkServerGone: if there is no fork server any more, or it does not answer.
+        """
+        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(_STREAMS))
+        try:
+            socket.send_fds(self._wire, [b"j"], [stdin, stdout, stderr])
+            while not self._began:
+                self.hear(blocking=True)
+        except OSError as error:
+            raise ForkServerGone(str(error)) from None
+        finally:
+            for theirs in (stdin, stdout, stderr):
+                os.close(theirs)
+        ours = ((to_stdin, "w"), (from_stdout, "r"), (from_stderr, "r"))
+        streams = (os.fdopen(stream, mode, encoding="utf-8", errors="replace") for stream, mode in ours)
+        return ForkedProcess(self, self._began.pop(0), *streams)
+
+    def preload(self, modules: Sequence[str], questions: int) -> None:
+        """Let it import modules, and draw what intervals over so many questions need, for all jobs that come."""
+        task = json.dumps({"modules": list(modules), "questions": questions})
+        with suppress(OSError):  # that it is gone is told when a job is to start
+            self._wire.settimeout(None)
+            self._wire.sendall(_AHEAD + task.encode() + b"\n")
+
+    def wait(self, seconds: float) -> None:
+        """Wait for so long, or until it has something to say."""
+        select.select([self._wire], [], [], seconds)
+
+    def close(self) -> None:
+        """End it; processes of jobs end with their own streams."""
+        self._wire.close()
+        if not self._has_begun:  # its imports are of no use any more
+            self._process.kill()
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def hear(self, *, blocking: bool) -> None:
+        """Take in which processes have begun and ended.
+
+        Raises:
+            OSError: if it has ended, or says nothing in time.
+        """
+        self._wire.settimeout(_START_S if blocking else 0)
+        try:
+            heard = self._wire.recv(65_536)
+        except BlockingIOError:
+            return
+        if not heard:
+            raise OSError("the fork server has ended")
+        *lines, self._rest = (self._rest + heard).split(b"\n")
+        for message in map(json.loads, lines):
+            if "began" in message:
+                self._began.append(message["began"])
+                self._has_begun = True
+            else:
+                self.ended[message["ended"]] = message["status"]
 
 
 def main() -> None:
     """Fork a process for each job that comes, until none can come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    prepare()
+    gc.disable()  # imports make very many objects, nearly all of which stay
+    for name in _NEEDED:
+        importlib.import_module(name)
+    from rag_lab.report.page.templates import compile_templates
+    from rag_lab.statistics.bootstrap import draw_ahead
+
+    compile_templates(_TEMPLATES)
+    gc.freeze()
+    gc.enable()
     wire = socket.socket(fileno=int(sys.argv[1]))
     heard, tell = os.pipe()
     rest = b""
@@ -77,11 +215,14 @@ def main() -> None:
             said, streams, _, _ = socket.recv_fds(wire, 1, _STREAMS)
             if not said:
                 return
-            if said == AHEAD:
+            if said == _AHEAD:
                 line = b""
                 while not line.endswith(b"\n") and (more := wire.recv(1)):
                     line += more
-                _do_ahead(**json.loads(line or b"{}"))
+                ahead = json.loads(line or b"{}")
+                _import(ahead.get("modules", ()))
+                if n_questions := ahead.get("questions", 0):
+                    draw_ahead(n_questions)
                 continue
             at_end = partial(_tell_imported, tell, frozenset(sys.modules))
             if (pid := os.fork()) == 0:
@@ -100,27 +241,6 @@ def main() -> None:
             _import([line.decode() for line in lines])
 
 
-def prepare() -> None:
-    """Import what executes a notebook, and what every variant needs."""
-    gc.disable()  # imports make very many objects, nearly all of which stay
-    for name in _NEEDED:
-        importlib.import_module(name)
-    from rag_lab.report.page.templates import compile_templates
-
-    compile_templates(_TEMPLATES)
-    gc.freeze()
-    gc.enable()
-
-
-def _do_ahead(modules: Sequence[str] = (), questions: int = 0) -> None:
-    """Import modules, and draw for intervals over so many questions, for all kernels that come."""
-    _import(modules)
-    if questions:
-        from rag_lab.statistics.bootstrap import draw_ahead
-
-        draw_ahead(questions)
-
-
 def _import(names: Sequence[str]) -> None:
     for name in dict.fromkeys(names):
         if name not in sys.modules:
@@ -132,14 +252,16 @@ def _import(names: Sequence[str]) -> None:
 def _tell_imported(tell: int, before: frozenset[str]) -> None:
     """Say which of the heavy libraries and of our own modules this kernel has imported, a line each."""
     new = [name for name in sys.modules if name not in before]
-    found = [name for name in new if name in HEAVY or (name.startswith(_OURS) and "matplotlib" not in new)]
-    for name in found:
-        os.write(tell, f"{name}\n".encode())
+    for name in new:
+        if name in _HEAVY or (name.startswith("rag_lab.") and "matplotlib" not in new):
+            os.write(tell, f"{name}\n".encode())
 
 
-def _serve(streams: list[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> NoReturn:
-    status = 1
-    try:
+def _serve(streams: Sequence[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> None:
+    """Do the job that comes through the streams, in a process that was forked for it and ends here."""
+    from rag_lab.experiment.kernels import engine, notebook_process
+
+    def work() -> int:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         wire, heard = ours
@@ -151,15 +273,11 @@ def _serve(streams: list[int], at_end: partial[None], ours: tuple[socket.socket,
         job = json.loads(sys.stdin.readline())
         os.environ.clear()
         os.environ.update(job.pop("environment"))
-        seed_anew()
-        kernel = ForkedKernel(at_end)
-        from rag_lab.experiment.kernels.notebook_process import serve
+        engine.seed_anew()
+        notebook_process.serve(job, engine.ForkedKernel(at_end))
+        return 0
 
-        serve(job, kernel)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    end_process(status)
+    engine.end_after(work)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,8 @@ from papermill.iorw import LocalHandler, papermill_io
 
 from rag_lab._kit.machine import room_on_disk, scratch_folder
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.kernels.engine import ENGINE, SilentKernelError
-from rag_lab.experiment.kernels.forked_kernel import ForkedKernel
+from rag_lab.experiment.kernels.engine import ENGINE, ForkedKernel, SilentKernelError
 from rag_lab.redaction import hide_known_json, redact_sentence, visible, visible_json
-
-START_TIMEOUT_S = 120
 
 
 def run_notebook(
@@ -53,7 +50,7 @@ def run_notebook(
                 kernel=kernel,
                 folder=folder,
                 cwd=cwd,
-                start_timeout=START_TIMEOUT_S,
+                start_timeout=120,
                 execution_timeout=max(1, round(cell_minutes * 60)),
                 progress_bar=False,
             )
@@ -81,20 +78,15 @@ def failure_sentence(ename: str, evalue: str) -> str:
 
 
 class CleanNotebooks(LocalHandler):  # type: ignore[misc]  # papermill has no stubs
-    """papermill's writer of local files, by way of `clean_notebook`."""
+    """papermill's writer of local files, which writes what may be kept of a notebook."""
 
     def write(self, buf: str, path: str) -> None:
         """Write the notebook `buf`."""
-        super().write(clean_notebook(buf), path)
-
-
-def clean_notebook(text: str) -> str:
-    """Return the JSON of a notebook as it may be kept."""
-    book = json.loads(hide_known_json(text))
-    for cell in book["cells"]:
-        if "outputs" in cell:
-            cell["outputs"] = _visible_in(cell["outputs"])
-    return visible_json(json.dumps(book, indent=1, ensure_ascii=False)) + "\n"
+        book = json.loads(hide_known_json(buf))
+        for cell in book["cells"]:
+            if "outputs" in cell:
+                cell["outputs"] = _visible_in(cell["outputs"])
+        super().write(visible_json(json.dumps(book, indent=1, ensure_ascii=False)) + "\n", path)
 
 
 def _visible_in(value: Any) -> Any:
@@ -103,13 +95,6 @@ def _visible_in(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _visible_in(inner) for key, inner in value.items()}
     return [_visible_in(inner) for inner in value] if isinstance(value, list) else value
-
-
-def main() -> None:
-    """Serve the one job that stands on stdin."""
-    job = json.loads(sys.stdin.readline())
-    del job["environment"]  # which this process was started with
-    serve(job)
 
 
 def serve(job: dict[str, Any], kernel: ForkedKernel | None = None) -> None:
@@ -131,4 +116,6 @@ def _end_with_parent(stdin: TextIO, kernel: ForkedKernel | None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    task = json.loads(sys.stdin.readline())
+    del task["environment"]  # which this process was started with
+    serve(task)

@@ -134,24 +134,21 @@ def compare(
     return shown_comparison.compare(_run(plan, work, first.home, progress), correction=correction, pairs=pairs)
 
 
-class _Progress(VariantProgress):
-    """One bar for all pipelines, with the stage at which the one that runs is."""
+def _shown_in(bar: Any, name: str, place: int, tell: Tell | None, pipeline: Pipeline) -> VariantProgress:
+    """Return what shows in the one bar for all pipelines at which stage the one of this name is."""
+    on = [one.name for one in pipeline.stages if not isinstance(one, Off)]
+    passed = float(place)  # pipelines before this one; and of this one the share of its stages
 
-    def __init__(self, bar: Any, name: str, tell: Tell | None, pipeline: Pipeline, place: int) -> None:
-        super().__init__(None)
-        self._shown, self._name, self._tell, self._pipeline = bar, name, tell, pipeline
-        self._passed = self._place = float(place)  # pipelines before this one; and of this one the share of its stages
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        on = [one.name for one in self._pipeline.stages if not isinstance(one, Off)]
+    def show(stage: str, done: int, total: int | None) -> None:
+        nonlocal passed
+        step = stage if total is None else f"{stage} {done}/{total}"
         if stage in on:
-            self._passed = self._place + (on.index(stage) + done / max(total, 1)) / (len(on) + 1)  # scores come last
-        self.enter(f"{stage} {done}/{total}")
+            passed = place + (on.index(stage) + done / max(total or 0, 1)) / (len(on) + 1)  # scores come last
+        bar.set_postfix_str(f"{name}: {step}")
+        if tell:
+            tell(f"{name}: {step}", passed / bar.total)
 
-    def enter(self, step: str) -> None:
-        self._shown.set_postfix_str(f"{self._name}: {step}")
-        if self._tell:
-            self._tell(f"{self._name}: {step}", self._passed / self._shown.total)
+    return VariantProgress(None, show)
 
 
 def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool | Tell) -> Path:
@@ -169,7 +166,7 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
             for place, (name, variant) in enumerate(work.items()):
                 began_s = time.monotonic()
                 variant.out = run.variant_dir(name)
-                variant.progress = _Progress(bar, name, tell, variant.pipeline, place)
+                variant.progress = _shown_in(bar, name, place, tell, variant.pipeline)
                 variant.run()
                 variant.score()
                 variant.save()
@@ -236,7 +233,7 @@ def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple
 def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, Pipeline]]:
     """Return the variants and their pipelines; one that is the same as an earlier one is run once."""
     first = next(iter(pipelines.values()))
-    before = _described(first)
+    before = {**first.config.flat(), **first.replaced}
     seen: dict[str, str] = {}
     variants: list[Variant] = []
     notices, used = [], {}
@@ -246,7 +243,8 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
             notices.append(f"{name} is the same pipeline as {seen[identity]} and is run once.")
             continue
         seen[identity], used[name] = name, pipeline
-        changes = {key: value for key, value in _described(pipeline).items() if before.get(key) != value}
+        described = {**pipeline.config.flat(), **pipeline.replaced}  # its keys, and the objects in its places
+        changes = {key: value for key, value in described.items() if before.get(key) != value}
         text, label = variant_label(changes), name  # with its changes, where the name does not say them
         if name == letters(len(variants)):
             label = text or BASELINE
@@ -254,11 +252,6 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
             label = f"{name}: {text}"
         variants.append(Variant(name, label, changes, pipeline.config))
     return Expansion(tuple(variants), tuple(notices)), used
-
-
-def _described(pipeline: Pipeline) -> dict[str, Any]:
-    """Return what tells a pipeline from others: its keys, and the objects in its places."""
-    return {**pipeline.config.flat(), **pipeline.replaced}
 
 
 def _identity(pipeline: Pipeline) -> Any:

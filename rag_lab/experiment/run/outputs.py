@@ -1,33 +1,52 @@
-"""What a sweep writes to its run folder at its start, before which whatever can fail is tried, and at its end."""
+"""What a sweep writes to its run folder at its start, before which whatever can fail is tried, and at its end.
 
-import threading
-from collections.abc import Mapping, Sequence
+And what earlier starts have left there: whole variants are not run again, a finished sweep is left as it is.
+"""
+
+import hashlib
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import rag_lab
 from rag_lab._kit.digest import digest
 from rag_lab._kit.home import usable_home
-from rag_lab.errors import RagLabError
+from rag_lab.errors import ConfigError, DamagedFile, RagLabError
+from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.spending import keep_estimate, kept_estimate, spending_rows
 from rag_lab.experiment.forecast.truncation import refusals, truncations_of
 from rag_lab.experiment.forecast.work import WorkTree
-from rag_lab.experiment.manifest import VariantState, build_manifest
+from rag_lab.experiment.manifest import VariantState, build_manifest, package_versions
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run.limits import ledger_of, limits_used
+from rag_lab.experiment.run import MADE_FILE
+from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory
 from rag_lab.models.remote.requests import open_breaker_sentences
 from rag_lab.redaction import hide_known
 from rag_lab.report.figures.plan_tree import TREE_FILE
-from rag_lab.runs.race_record import read_race
-from rag_lab.runs.run_folder import DRAFT_FILE, MANIFEST_FILE, SCORES_FILE, RunFolder, write_json
+from rag_lab.runs import run_folder as files
+from rag_lab.runs.preferences import PREFERENCES_FILE
+from rag_lab.runs.race_record import RACE_FILE, read_race
 from rag_lab.runs.run_manifest import Retryable, retryable_sentence
+from rag_lab.runs.score_file import read_scores
 
-_OUTPUTS = ("report.html", "report.md", SCORES_FILE, DRAFT_FILE, MANIFEST_FILE)
+_LOGGER = logging.getLogger(__name__)
+_OUTPUTS = ("report.html", "report.md", files.SCORES_FILE, files.MANIFEST_FILE)
+_INPUTS = (files.PLAN_FILE, "experiment.yaml")  # as the sweep has written them
+_RESULTS = (files.CONFIG_FILE, files.TRACES_FILE, files.SCORES_FILE, files.PASSAGES_FILE, files.RECORD_FILE)
+_READ = (files.BILL_FILE, PREFERENCES_FILE, RACE_FILE)  # by the report, beside what the variants left
+_DRAWN_BY = ("jinja2", "markupsafe", "matplotlib", "pandas", "pyarrow", "scipy")
 
 
-def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str] | None) -> None:
+def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | None) -> None:
     """Write the plan and its bill to the run folder, in place of what an earlier run has left there.
 
     Without identities it is that of a race, until its proof of all its variants, and a bill is that of each round.
@@ -45,8 +64,8 @@ def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str] | None) -
         if refuses and (sentences := refusals(truncations_of(checked), checked)):
             raise RagLabError(" ".join(sentences))
         bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=grown))
-    ledger_of(run).calls()  # one that is damaged is told before anything is replaced
-    outputs = [path for name in _OUTPUTS if (path := run.path / name).exists()]
+    Ledger(run.path / files.LEDGER_FILE).calls()  # one that is damaged is told before anything is replaced
+    outputs = [path for name in (*_OUTPUTS, files.DRAFT_FILE) if (path := run.path / name).exists()]
     if folders := [path for path in outputs if path.is_dir()]:
         raise RagLabError(f"{folders[0]} is a folder, where the sweep writes a file; move it away.")
     for path in outputs:
@@ -56,70 +75,61 @@ def begin(checked: Plan, run: RunFolder, identities: Mapping[str, str] | None) -
     if bill is not None:
         keep_estimate(run, bill)
     if tree := grown.tree():  # else that of the first start stands, as its bill does
-        write_json(run.path / TREE_FILE, tree)
+        files.write_json(run.path / TREE_FILE, tree)
 
 
 def prepare_report(questions: int) -> None:
     """Import what makes a report of so many questions, and draw for it, while kernels run and this process waits."""
+    import_module("rag_lab.report.page.report_page")
+    from rag_lab.statistics.bootstrap import draw_ahead
 
-    def prepare() -> None:
-        import_module("rag_lab.report.page.report_page")
-        from rag_lab.statistics.bootstrap import draw_ahead
-
-        draw_ahead(questions)
-
-    threading.Thread(target=prepare, daemon=True).start()
+    draw_ahead(questions)
 
 
 def finish(
-    plan: Plan, run: RunFolder, states: Sequence[VariantState], start: datetime, *, has_report: bool = True
+    plan: Plan, run: files.RunFolder, states: Sequence[VariantState], start: datetime, *, has_report: bool = True
 ) -> None:
     """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`.
 
     Without a report, that is made where somebody asks for it.
     """
-    spent = {"limits": limits_used(plan.experiment.limits, run), "spent": spending_rows(run)}
-    counts = merge_scores(run, [state.variant_id for state in states if state.status == "ok"])
-    manifest = build_manifest(plan, states, counts, start) | spent
-    write_json(run.path / DRAFT_FILE, manifest)
+    from rag_lab.runs.score_file import write_scores
+
+    used, limits = Ledger(run.path / files.LEDGER_FILE).used(), {}
+    for name in ("cost_usd", "calls", "minutes"):  # by all starts of the sweep
+        limit = getattr(plan.experiment.limits, name)
+        limits[name] = {"limit": limit, "used": round(getattr(used, name), 6)}
+    paths = [run.variant_dir(state.variant_id) / files.SCORES_FILE for state in states if state.status == "ok"]
+    merged = read_scores(*paths) if paths else None
+    write_scores(run.path / files.SCORES_FILE, {} if merged is None else merged)
+    counts = {} if merged is None else dict(Counter(map(str, merged["status"])))
+    manifest = build_manifest(plan, states, counts, start) | {"limits": limits, "spent": spending_rows(run)}
+    files.write_json(run.path / files.DRAFT_FILE, manifest)
     if has_report:
         from rag_lab.report.page.report_page import write_report
 
         try:
             write_report(run.path)
         except RagLabError as error:
-            write_json(run.path / DRAFT_FILE, manifest | {"report_problem": str(error)})
-    (run.path / DRAFT_FILE).replace(run.path / MANIFEST_FILE)
+            files.write_json(run.path / files.DRAFT_FILE, manifest | {"report_problem": str(error)})
+    (run.path / files.DRAFT_FILE).replace(run.path / files.MANIFEST_FILE)
 
 
-def merge_scores(run: RunFolder, variant_ids: Sequence[str]) -> dict[str, int]:
-    """Write the scores of these variants to one file and return how many there are of each status."""
-    from rag_lab.runs.score_file import read_scores, write_scores
-
-    path = run.path / SCORES_FILE
-    if not variant_ids:
-        write_scores(path, {})
-        return {}
-    merged = read_scores(*(run.variant_dir(variant_id) / SCORES_FILE for variant_id in variant_ids))
-    write_scores(path, merged)
-    return {str(status): int(count) for status, count in merged["status"].value_counts().items()}
-
-
-def failures(run: RunFolder) -> list[str]:
+def failures(run: files.RunFolder) -> list[str]:
     """Return one sentence for each thing that failed in a run: variants, questions, scores, the report.
 
     A race tells what failed in its rounds and why it stopped, too.
     """
-    race = read_race(run.path)
-    told = [
-        f"{done.folder}: {sentence}"
-        for done in (race.rounds if race else ())
-        for sentence in _failures(RunFolder.open(run.path / done.folder))
-    ]
-    return [*told, *([race.stopped] if race and race.stopped else []), *_failures(run)]
+    race, sentences = read_race(run.path), list[str]()
+    for done in race.rounds if race else ():
+        of_round = files.RunFolder.open(run.path / done.folder)
+        sentences += [f"{done.folder}: {sentence}" for sentence in _failures(of_round)]
+    if race and race.stopped:
+        sentences.append(race.stopped)
+    return [*sentences, *_failures(run)]
 
 
-def _failures(run: RunFolder) -> list[str]:
+def _failures(run: files.RunFolder) -> list[str]:
     manifest = run.manifest()
     variants: dict[str, dict[str, Any]] = manifest.get("variants", {})
     failed, others, questions = list[str](), list[str](), list[str]()
@@ -135,9 +145,162 @@ def _failures(run: RunFolder) -> list[str]:
     sentences = [*failed, *others, *questions]
     if n_missing := manifest.get("counts", {}).get("failed", 0):
         sentences.append(f"{n_missing} scores are missing because something failed; the report gives the reasons.")
-    sentences += open_breaker_sentences(ledger_of(run))
+    sentences += open_breaker_sentences(Ledger(run.path / files.LEDGER_FILE))
     if sentence := retryable_sentence({name: Retryable.of(state) for name, state in variants.items()}):
         sentences.append(sentence)
     if "report_problem" in manifest:
         sentences.append(f"There is no report: {manifest['report_problem']}")
     return sentences
+
+
+def whole(run: files.RunFolder, variant_id: str, identity: str) -> VariantState | None:
+    """Return the state of a variant that an earlier start of this sweep finished with the same identity.
+
+    So it is also where a killed attempt replaced it. One of whose files any is missing or damaged runs again: what is
+    remembered makes that cheap.
+    """
+    for place in (earlier(run), run):
+        folder = place.variant_dir(variant_id)
+        if not all((folder / name).is_file() for name in (*_RESULTS, files.DONE_FILE)):
+            continue
+        try:
+            done, record = files.read_json(folder / files.DONE_FILE), files.read_json(folder / files.RECORD_FILE)
+            if done.get("identity") != identity:
+                continue
+            if done.get("files") != _digests(folder, _RESULTS):  # else it need not be read to know that it is whole
+                _check_files(place, variant_id, record)
+        except DamagedFile as error:
+            _LOGGER.warning("Variant %s runs again: %s.", variant_id, error.what)
+            continue
+        return VariantState(variant_id, "ok", "", done["seconds"], resumed=True, record=record)
+    return None
+
+
+def whole_variants(run: files.RunFolder, identities: Mapping[str, str]) -> dict[str, VariantState]:
+    """Return the states of the variants that are whole; see `whole`."""
+    return {v: state for v, identity in identities.items() if (state := whole(run, v, identity))}
+
+
+def keep_whole(run: files.RunFolder, variant_id: str, identity: str, seconds: float) -> None:
+    """Say of a variant that it is whole, by what its results depend on, and what its files hold."""
+    folder = run.variant_dir(variant_id)
+    outcome = {"identity": identity, "seconds": seconds, "files": _digests(folder, _RESULTS)}
+    files.write_json(folder / files.DONE_FILE, outcome)
+
+
+def earlier(run: files.RunFolder) -> files.RunFolder:
+    """Return where variants that are tried again have what they had before, until the attempt has ended."""
+    return replace(run, path=run.path / "earlier")
+
+
+def move_variant(variant_id: str, source: files.RunFolder, target: files.RunFolder) -> None:
+    """Move what a variant has out of the way of another attempt, or back in place of that."""
+    folder = target.variant_dir(variant_id)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    source.variant_dir(variant_id).replace(folder)
+
+
+def put_back_all(run: files.RunFolder) -> None:
+    """Put back what attempts that were killed have left."""
+    for folder in sorted((earlier(run).path / "variants").glob("*")):
+        if not (run.variant_dir(folder.name) / files.DONE_FILE).is_file():
+            move_variant(folder.name, earlier(run), run)
+    shutil.rmtree(earlier(run).path, ignore_errors=True)
+
+
+def better_of(run: files.RunFolder, state: VariantState, before: VariantState) -> VariantState:
+    """Return how a variant stands that was tried again: `state`, unless what it had `before` is better and put back."""
+    if state.status == "ok" and state.retryable.total <= before.retryable.total and state.failed <= before.failed:
+        return state
+    move_variant(state.variant_id, earlier(run), run)
+    why = state.reason or f"{state.retryable} failed in it"
+    return replace(before, reason=f"what it had is kept, since another attempt was no better: {why}")
+
+
+def _check_files(run: files.RunFolder, variant_id: str, record: Mapping[str, Any]) -> None:
+    """Refuse files of which anything was cut: what is left of a configuration may be a pipeline, too."""
+    folder = run.variant_dir(variant_id)
+    config = None
+    with suppress(ConfigError):
+        config = run.config(variant_id)
+    if config is None or config.identity != record.get("config_identity"):
+        raise DamagedFile(folder / files.CONFIG_FILE, "it is not the pipeline that ran")
+    run.traces(variant_id)
+    read_scores(folder / files.SCORES_FILE)
+    files.read_json(folder / files.PASSAGES_FILE)
+
+
+def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the BLAKE2 of those of the files that are there."""
+    found = {}
+    for name in names:
+        if (folder / name).is_file():
+            with (folder / name).open("rb") as file:
+                found[name] = hashlib.file_digest(file, "blake2b").hexdigest()
+    return found
+
+
+def is_finished(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> bool:
+    """Tell whether a start would make all outputs of the sweep again as they are.
+
+    So it is where each variant is whole, with nothing that another attempt may cure; where data, configurations, code,
+    libraries, calls, preferences and margins are those that the outputs were made of; and where no output was touched.
+    """
+    try:
+        kept = files.read_json(run.path / MADE_FILE) if (run.path / MADE_FILE).is_file() else {}
+    except DamagedFile:
+        return False
+    if not kept or earlier(run).path.exists() or kept.get("outputs") != _outputs(run.path):
+        return False
+    states = whole_variants(run, identities)
+    is_whole = states.keys() == identities.keys() and not any(state.retryable.total for state in states.values())
+    return is_whole and kept.get("inputs") == _inputs(experiment, run, identities)
+
+
+def keep_finished(
+    experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str], states: Sequence[VariantState]
+) -> None:
+    """Remember what the outputs were made of, where nothing of them is missing that another start could bring."""
+    (run.path / MADE_FILE).unlink(missing_ok=True)
+    is_whole = all(state.status == "ok" and not state.reason and not state.retryable.total for state in states)
+    if is_whole and "report_problem" not in run.manifest():
+        _keep(experiment, run, identities)
+
+
+def mark_resumed(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> None:
+    """Say in the manifest that all variants were whole when the sweep was started again."""
+    manifest = run.manifest()
+    states = manifest["variants"].values()
+    if all(state["resumed"] for state in states):
+        return
+    for state in states:
+        state["resumed"] = True
+    files.write_json(run.path / files.MANIFEST_FILE, manifest)
+    _keep(experiment, run, identities)
+
+
+def _keep(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> None:
+    made_of = {"inputs": _inputs(experiment, run, identities), "outputs": _outputs(run.path)}
+    files.write_json(run.path / MADE_FILE, made_of)
+
+
+def _inputs(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> str:
+    read = [_digests(run.path, _READ), *(_digests(run.variant_dir(v), [files.DONE_FILE]) for v in identities)]
+    calls = [list(map(str, row)) for row in Ledger(run.path / files.LEDGER_FILE).calls()]
+    given = [experiment.to_yaml(), dict(identities), run.planned()]
+    return digest([*given, read, calls, package_versions(_DRAWN_BY), _page_digest()])
+
+
+def _page_digest() -> str:
+    """Return a digest of what pages are made of beside code, which the identities of variants hold."""
+    folder, found = Path(rag_lab.__file__).parent / "report", hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in {".py", ".pyc"} and path.is_file():
+            found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def _outputs(folder: Path) -> dict[str, str]:
+    found = (path for pattern in ("learned_*.yaml", "questions/*") for path in sorted(folder.glob(pattern)))
+    return _digests(folder, (*_OUTPUTS, *_INPUTS, *(path.relative_to(folder).as_posix() for path in found)))

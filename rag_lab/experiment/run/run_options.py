@@ -1,5 +1,6 @@
 """How a sweep runs: its options, how many variants side by side (`--jobs auto`), and in which order."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,16 +10,20 @@ from typing import Any, Literal
 from rag_lab._kit.machine import bytes_on_disk, free_mb, usable_cores
 from rag_lab._kit.wording import counted
 from rag_lab.errors import ConfigError, ModelError
+from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.executors.job import CELL_MINUTES
 from rag_lab.experiment.executors.launchers import LOCAL
+from rag_lab.experiment.executors.local import CELL_MINUTES, Done, Job
+from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.stage_identities import kind_of_role, models_asked, n_chats
+from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.models.config import alternatives
 from rag_lab.models.providers import providers_of, split_name
 from rag_lab.models.weights import find
-from rag_lab.runs.run_folder import RECORD_FILE, RunFolder, read_json
+from rag_lab.runs import run_folder as files
 
 _SMALL_MB = 2_000  # of weights, all models together
+_LOOK_EVERY_S = 0.5
 AUTO: Literal["auto"] = "auto"
 Jobs = int | Literal["auto"]
 MOST_JOBS = 256
@@ -89,14 +94,17 @@ def as_jobs(given: str | int, least: int = 1) -> Jobs:
     return int(text)
 
 
-def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: RunFolder) -> tuple[int, str]:
+def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: files.RunFolder) -> tuple[int, str]:
     """Return how many variants this machine has room for, and why: one a core, or four where all models are remote.
 
     Earlier starts of the run tell how much memory a variant takes.
     """
     used = {name for variant in variants for name in models_asked(variant.config, metrics).values()}
     waits = bool(used) and not any(local_models(variant, metrics) for variant in variants)
-    return decide(len(variants), usable_cores(), free_mb(), _peak_mb(run), waits=waits)
+    records = map(files.read_json, sorted((run.path / "variants").glob(f"*/{files.RECORD_FILE}")))
+    # of a kernel itself: models that it shares with others are kept once
+    sizes = [float(one.get("peak_memory_mb") or 0) - (one.get("held_elsewhere_mb") or 0) for one in records]
+    return decide(len(variants), usable_cores(), free_mb(), max(sizes, default=0.0) or None, waits=waits)
 
 
 def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | None, *, waits: bool) -> tuple[int, str]:
@@ -114,13 +122,6 @@ def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | Non
     return jobs, f"{counted(jobs, 'variant')} side by side: {'; '.join(told)}."
 
 
-def _peak_mb(run: RunFolder) -> float | None:
-    records = sorted((run.path / "variants").glob(f"*/{RECORD_FILE}"))
-    # of a kernel itself: models that it shares with others are kept once
-    sizes = [(one.get("peak_memory_mb") or 0) - (one.get("held_elsewhere_mb") or 0) for one in map(read_json, records)]
-    return max(map(float, sizes), default=0.0) or None
-
-
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How a sweep runs; see `sweep`."""
@@ -136,3 +137,44 @@ class RunOptions:
     check: bool | None = None
     keep_going: bool = False
     retry_failed: bool = False
+
+
+class BudgetGuard:
+    """Begins a start of the sweep in the run's ledger and says which variants must not start or go on.
+
+    Once a call was refused, no variant starts any more. A running one ends at its first refused call and may finish
+    where it needs none; when the time is up, all end. What other sweeps have used `elsewhere` counts for the limits.
+    """
+
+    def __init__(self, run: files.RunFolder, limits: Limits, elsewhere: Used | None = None) -> None:
+        self.run = run
+        self.ledger = Ledger(run.path / files.LEDGER_FILE)
+        self.ledger.start(limits.cost_usd, limits.calls, limits.minutes, elsewhere or Used())
+        self._looked_s = float("-inf")
+        self._refused: dict[str, str] = {}
+        self._out_of_time = ""
+
+    def veto(self, job: Job, runs: bool) -> str:
+        """Return why a job must not start or go on, or ''."""
+        if time.monotonic() - self._looked_s >= _LOOK_EVERY_S:
+            self._look()
+        of_others = "" if runs else next(iter(self._refused.values()), "")
+        return self._out_of_time or self._refused.get(job.name, "") or of_others
+
+    def stopped(self, done: Done) -> VariantState | None:
+        """Return the state of a variant that a limit stopped, or None; of its results so far only the memory is left.
+
+        A kernel may have come to its end after a call was refused: what it wrote is not what was asked for.
+        """
+        self._look()
+        reason = done.reason if done.vetoed else self._refused.get(done.job.name, "")
+        if not reason:
+            return None
+        for name in (files.TRACES_FILE, files.SCORES_FILE, files.RECORD_FILE):
+            (self.run.variant_dir(done.job.name) / name).unlink(missing_ok=True)
+        return VariantState(done.job.name, "stopped", reason, done.seconds)
+
+    def _look(self) -> None:
+        self.ledger.tick()
+        self._refused, self._out_of_time = self.ledger.refused(), self.ledger.out_of_time()
+        self._looked_s = time.monotonic()

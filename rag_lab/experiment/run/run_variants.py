@@ -1,37 +1,50 @@
-"""The variants of a plan, each executed as a papermill notebook, scored, and compared in the report of a run folder."""
+"""The variants of a plan, each executed as a papermill notebook, scored, and compared in the report of a run folder.
+
+A check asks each of them two of the questions first, by the very notebook: what would fail in all of them is found
+before hours are spent. What it computes is remembered, so that nothing is done twice.
+"""
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from rag_lab._kit.home import home
 from rag_lab._kit.observability import span, trace_environment
 from rag_lab._kit.registry import modules_from
+from rag_lab._kit.wording import listing
+from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.executors.job import Done, Execute, Job, Origin, check_parameters
 from rag_lab.experiment.executors.launchers import LOCAL, executor_of
-from rag_lab.experiment.executors.local import prepared
+from rag_lab.experiment.executors.local import Done, Job, Origin, check_parameters, prepared
 from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates
 from rag_lab.experiment.forecast.spending import measured_rates, spent
 from rag_lab.experiment.manifest import VariantState, now, run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run import health_check, resume
-from rag_lab.experiment.run.limits import BudgetGuard
-from rag_lab.experiment.run.notebook_parameters import to_parameters
-from rag_lab.experiment.run.outputs import begin, finish, prepare_report
-from rag_lab.experiment.run.progress import SweepProgress, SweepStatusWriter
-from rag_lab.experiment.run.run_options import AUTO, RunOptions, in_model_order, side_by_side
-from rag_lab.memory.ledger import Used
+from rag_lab.experiment.run import outputs
+from rag_lab.experiment.run.progress import SweepProgress
+from rag_lab.experiment.run.run_options import AUTO, BudgetGuard, RunOptions, in_model_order, side_by_side
+from rag_lab.experiment.run.variant_work import to_parameters
+from rag_lab.experiment.sweep_status import calls_left
+from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Used
 from rag_lab.memory.results import RETRY_VARIABLE, tell_dropped
+from rag_lab.records import Trace
 from rag_lab.runs import run_folder as files
 from rag_lab.runs.margins import dated
-from rag_lab.runs.run_manifest import retry_sentence
+from rag_lab.runs.run_manifest import Retryable, retry_sentence
+from rag_lab.runs.score_file import read_scores
+
+N_QUESTIONS = 2  # of a check
+CHECKED_FILE = "checked.json"  # in the run folder: what has passed a check
+_WORTH_S = 120.0
+_MOST_NAMED = 3  # variants with faults
 
 
 def run_variants(
@@ -48,34 +61,34 @@ def run_variants(
     with modules_from(checked.folder), prepared() if prepares else nullcontext() as starter:
         began, run = now(), dated(run)
         identities = run_identities(checked, notebook)
-        if not options.retry_failed and resume.is_finished(checked.experiment, run, identities):
-            resume.mark_resumed(checked.experiment, run, identities)
+        if not options.retry_failed and outputs.is_finished(checked.experiment, run, identities):
+            outputs.mark_resumed(checked.experiment, run, identities)
             return
-        if starter is not None:
+        if starter is not None and starter.fork_server is not None:
             by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
             slow = ["sklearn.feature_extraction.text"] if by_words else []  # to import
-            starter.preload(slow, len(checked.questions))
+            starter.fork_server.preload(slow, len(checked.questions))
         check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        with SweepStatusWriter(run) as status, span(f"sweep {run.name}"):
-            begin(checked, run, identities)
-            resume.put_back_all(run)
+        with SweepProgress(run, shown=options.progress) as progress, span(f"sweep {run.name}"):
+            outputs.begin(checked, run, identities)
+            outputs.put_back_all(run)
             guard = BudgetGuard(run, checked.experiment.limits, elsewhere)
             began_s = time.perf_counter()
             if has_report:
-                prepare_report(len(checked.questions))
-            states = Runner(checked, run, notebook, identities, guard, options, status).run()
+                Thread(target=outputs.prepare_report, args=(len(checked.questions),), daemon=True).start()
+            states = Runner(checked, run, notebook, identities, guard, options, progress).run()
             variants_s = time.perf_counter() - began_s
-            status.enter("report")
-            resume.forget(run)
+            progress.enter("report")
+            shutil.rmtree(outputs.earlier(run).path, ignore_errors=True)
             computed = [state.record for state in states if state.record and not state.resumed]
             tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
             keep_rates(home(), measured_rates(run))
-            finish(checked, run, states, began, has_report=has_report)
+            outputs.finish(checked, run, states, began, has_report=has_report)
             if not has_report:
                 return
             others_s = time.perf_counter() - started_s - variants_s
             keep_rates(home(), machine_rates(checked, states, others_s, called=bool(spent(run))))
-            resume.keep_finished(checked.experiment, run, identities, states)
+            outputs.keep_finished(checked.experiment, run, identities, states)
 
 
 @dataclass(frozen=True)
@@ -88,67 +101,53 @@ class Runner:
     identities: Mapping[str, str]
     guard: BudgetGuard
     options: RunOptions
-    status: SweepStatusWriter
+    progress: SweepProgress
 
     def run(self) -> list[VariantState]:
         """Run what is not whole yet and return the state of every variant, in the order of the plan."""
-        options, run = self.options, self.folder
-        finished = {v: state for v, identity in self.identities.items() if (state := resume.whole(run, v, identity))}
+        options, run, progress = self.options, self.folder, self.progress
+        finished = outputs.whole_variants(run, self.identities)
         before = {v: s for v, s in finished.items() if s.retryable.total or (options.retry_failed and s.failed)}
         states = {v: state for v, state in finished.items() if v not in before}
         left = [variant for variant in self.plan.variants if variant.variant_id not in states]
         missing = in_model_order(left, self.plan.experiment.metrics)
-        with SweepProgress(len(self.identities), len(states), shown=options.progress) as progress:
+        with progress.variants(len(self.identities), len(states)):
             progress.write(retry_sentence({v: state.retryable for v, state in before.items()}))
             n_jobs = options.jobs
             if n_jobs == AUTO:
                 n_jobs, why = side_by_side(missing, self.plan.experiment.metrics, run)
                 progress.write(why if len(missing) > 1 else "")
-            self.check(missing, n_jobs, progress)
-            self.status.enter("variants", n_jobs)
+            self.check(missing, n_jobs)
+            progress.enter("variants", n_jobs)
             for variant_id in before:
-                resume.set_aside(run, variant_id)
-            executor = executor_of(options.executor, options.slurm)
-            for done in self._execute(run, self._jobs(run, missing), executor, n_jobs, progress):
+                outputs.move_variant(variant_id, run, outputs.earlier(run))
+            execute, poll = executor_of(options.executor, options.slurm), partial(progress.look, run)
+            for done in execute(self._jobs(run, missing), n_jobs, poll=poll, veto=self.guard.veto):
                 state = self.guard.stopped(done) or _state(run, self.plan, done)
                 if state.variant_id in before:
-                    state = resume.better_of(run, state, before[state.variant_id])
+                    state = outputs.better_of(run, state, before[state.variant_id])
                 states[state.variant_id] = state
                 if state.status == "ok" and not state.resumed:
-                    resume.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
+                    outputs.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
                 progress.end(state)
-                self.status.end(state)
         return [states[variant_id] for variant_id in self.identities]
 
-    def check(self, missing: Sequence[Variant], n_jobs: int, progress: SweepProgress) -> None:
+    def check(self, missing: Sequence[Variant], n_jobs: int) -> None:
         """Ask each of the variants two questions first, where that is asked for, or costs little beside the rest."""
         options, unchecked = self.options, {v.variant_id: self.identities[v.variant_id] for v in missing}
         is_due = options.check
         if is_due is None:
-            is_local = options.executor == LOCAL
-            is_due = (
-                is_local
-                and not health_check.has_passed(self.folder, unchecked)
-                and health_check.is_worth_checking(self.folder)
-            )
+            is_due = options.executor == LOCAL and is_worth_checking(self.folder, unchecked)
         if not missing or not is_due:
             return
-        self.status.enter("check", n_jobs)
-        small = health_check.check_run(self.folder)
-        execute = partial(self._execute, small, execute=executor_of(LOCAL), n_jobs=max(1, n_jobs), progress=progress)
-        faults = health_check.check_variants(small, self._jobs(small, missing), execute, keep_going=options.keep_going)
-        progress.write("\n".join(faults))
-        if not faults:
-            health_check.keep_passed(self.folder, unchecked)
-
-    def _execute(
-        self, folder: files.RunFolder, jobs: Sequence[Job], execute: Execute, n_jobs: int, progress: SweepProgress
-    ) -> Iterator[Done]:
-        def poll(running: Sequence[str]) -> None:
-            progress.look(folder, running)
-            self.status.look(running)
-
-        return execute(jobs, n_jobs, poll=poll, veto=self.guard.veto)
+        self.progress.enter("check", n_jobs)
+        small = check_run(self.folder)
+        poll, jobs = partial(self.progress.look, small), self._jobs(small, missing)
+        done = executor_of(LOCAL)(jobs, max(1, n_jobs), poll=poll, veto=self.guard.veto)
+        faults = check_variants(small, done, keep_going=options.keep_going)
+        self.progress.write("\n".join(faults))
+        if not faults:  # a sweep that goes on does not check them again
+            files.write_json(self.folder.path / CHECKED_FILE, unchecked)
 
     def _jobs(self, run: files.RunFolder, variants: Sequence[Variant]) -> list[Job]:
         """Empty the variants' folders, so that nothing of an earlier start is taken for a result, and prepare jobs."""
@@ -160,13 +159,14 @@ class Runner:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             (folder / files.CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
+            booked = {LEDGER_VARIABLE: str(self.guard.ledger.path.resolve()), PAYER_VARIABLE: name}
             job = Job(
                 name,
                 self.notebook,
                 folder / files.NOTEBOOK_FILE,
                 _parameters(self.plan, run, variant),
                 folder / "log.txt",
-                {**options.environment, **self.guard.environment(name), **again, **trace_environment()},
+                {**options.environment, **booked, **again, **trace_environment()},
                 options.cold,
                 options.cell_minutes,
                 Origin(
@@ -175,12 +175,6 @@ class Runner:
             )
             jobs.append(job)
         return jobs
-
-
-def whole_variants(checked: Plan, run: files.RunFolder) -> dict[str, VariantState]:
-    """Return how the variants of a plan stand that an earlier start has finished, by their ids."""
-    identities = run_identities(checked, checkout_file(NOTEBOOK))
-    return {v: state for v, identity in identities.items() if (state := resume.whole(run, v, identity))}
 
 
 def _parameters(checked: Plan, run: files.RunFolder, variant: Variant) -> dict[str, Any]:
@@ -209,3 +203,81 @@ def _state(run: files.RunFolder, checked: Plan, done: Done) -> VariantState:
     elif not reason and record is not None and record["config_identity"] != asked:
         reason = f"The notebook ran another configuration than it was given; see {done.job.output}."
     return VariantState(done.job.name, "failed" if reason else "ok", reason, done.seconds, record=record)
+
+
+def is_worth_checking(run: files.RunFolder, identities: Mapping[str, str]) -> bool:
+    """Tell whether so many questions are asked, and so long, that a check of two costs little beside it.
+
+    That is where calls of models are left to do, for more than two minutes or for nobody knows how long, and no earlier
+    start of the sweep has checked these variants as they are.
+    """
+    with suppress(DamagedFile, FileNotFoundError):
+        if identities.items() <= files.read_json(run.path / CHECKED_FILE).items():
+            return False
+    n, seconds = calls_left(run)
+    return len(run.questions) > 5 * N_QUESTIONS and n > 0 and (seconds is None or seconds > _WORTH_S)
+
+
+def check_run(run: files.RunFolder) -> files.RunFolder:
+    """Return the run folder of the check, empty but for its plan: two questions, which are answered if any are."""
+    order = dict.fromkeys([*run.answered, *run.questions])
+    chosen = set(list(order)[:N_QUESTIONS])
+    asked = tuple(one for one in run.questions if one in chosen)
+    answered = tuple(one for one in run.answered if one in chosen)
+    path = run.path / "check"  # kept where the check fails
+    shutil.rmtree(path, ignore_errors=True)
+    found = replace(run, path=path, questions=asked, answered=answered, repeats=1)
+    found.write_plan()
+    return found
+
+
+def check_variants(run: files.RunFolder, jobs: Iterable[Done], *, keep_going: bool) -> list[str]:
+    """Look at the jobs of a check, one a variant; return a sentence for each fault, where it goes on all the same."""
+    faults = []
+    for done in jobs:
+        name = done.job.name
+        where, reason = "its notebook", done.reason
+        if done.vetoed:  # a limit: the variant itself meets it, too
+            continue
+        if not reason:
+            try:
+                where, reason = _of_traces(run.traces(name)) or _of_scores(run, name)
+            except DamagedFile as error:
+                reason = str(error)
+        if where:
+            faults.append(f"{name} fails at {where}: {reason.rstrip('.')}")
+    if not faults:
+        shutil.rmtree(run.path, ignore_errors=True)
+    elif not keep_going:
+        more = [f"{len(faults) - _MOST_NAMED} more variants"] if len(faults) > _MOST_NAMED else []
+        raise RagLabError(
+            f"Nothing was run beyond a check of {listing(run.questions)}: {'; '.join([*faults[:_MOST_NAMED], *more])}. "
+            f"Mend it and start the same command again, or give --keep-going; the notebooks of the check are in "
+            f"{run.path}."
+        )
+    return [f"The check of two questions found: {fault}." for fault in faults]
+
+
+def _of_traces(traces: Sequence[Trace]) -> tuple[str, str] | None:
+    """Return the stage at which all questions failed for one reason, or fell back since a model could not be asked."""
+    records = [[one for one in trace.stages if one.status == "failed" or one.curable] for trace in traces]
+    alike = {(one.stage, one.reason) for one in chain.from_iterable(records)}
+    for found in sorted(alike):
+        if all(any((one.stage, one.reason) == found for one in some) for some in records):
+            return found
+    stages = [{one.stage for one in some if one.curable} for some in records]
+    if traces and (same := set.intersection(*stages)):  # what servers say may differ from call to call
+        stage = min(same)
+        return stage, next(one.reason for one in records[0] if one.stage == stage)
+    return None
+
+
+def _of_scores(run: files.RunFolder, name: str) -> tuple[str, str]:
+    """Return a metric that failed for every question to which it applies, where the outage of a model is why; or ''."""
+    if Retryable.of(files.read_json(run.variant_dir(name) / files.RECORD_FILE)).scores:
+        scores = read_scores(run.variant_dir(name) / files.SCORES_FILE)
+        scores = scores[scores["status"] != "not_applicable"]
+        for metric, rows in scores.groupby("metric", sort=True):
+            if (rows["status"] == "failed").all():
+                return str(metric), str(rows["reason"].iloc[0])
+    return "", ""

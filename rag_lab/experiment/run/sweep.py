@@ -1,28 +1,52 @@
-"""`sweep`: every variant of an experiment, executed as a papermill notebook, scored, and compared in one report."""
+"""`sweep`: every variant of an experiment, executed as a papermill notebook, scored, and compared in one report.
 
+Designs that choose before they prove do so in one loop: each round is a sweep, the best is proven on other questions. A
+race drops variants round by round by what they lost; its results so far are remembered, so that another start decides
+every round anew, at once. A search stage by stage varies the factors of each, and carries the best on. For trials see
+`trials.py`.
+"""
+
+import logging
 import os
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
+from rag_lab._kit.digest import digest
+from rag_lab._kit.home import usable_home
 from rag_lab._kit.machine import room_on_disk
-from rag_lab.experiment.built_in_designs import RACING
-from rag_lab.experiment.config import Given
-from rag_lab.experiment.executors.job import CELL_MINUTES
+from rag_lab._kit.wording import counted
+from rag_lab.errors import DamagedFile, RagLabError
+from rag_lab.experiment import race as races
+from rag_lab.experiment.built_in_designs import OPTUNA, RACING, STAGED, RaceConfig, stage_choices, stages_of
+from rag_lab.experiment.config import NOTEBOOK, Given, checkout_file
+from rag_lab.experiment.design import Changes, Expansion, first_values
+from rag_lab.experiment.executors.job_queue import FILE
 from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
+from rag_lab.experiment.executors.local import CELL_MINUTES
+from rag_lab.experiment.forecast.cost_estimate import estimate
+from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan, plan
-from rag_lab.experiment.race import round_plan
-from rag_lab.experiment.run.limits import alone_in_store, locked
+from rag_lab.experiment.run.outputs import begin, whole_variants
+from rag_lab.experiment.run.progress import say
 from rag_lab.experiment.run.run_options import AUTO, Jobs, RunOptions, as_jobs
-from rag_lab.experiment.run.run_variants import run_variants, whole_variants
+from rag_lab.experiment.run.run_variants import run_variants
+from rag_lab.experiment.run.trials import SearchVariants, open_study, trial_rounds
+from rag_lab.memory.ledger import Ledger, Used
+from rag_lab.memory.results import Memory
 from rag_lab.models.host.address import model_host
+from rag_lab.runs import race_record as records
+from rag_lab.runs import run_folder as files
+from rag_lab.runs.live_file import LIVE_FILE
 from rag_lab.runs.margins import dated, post_hoc_sentence
-from rag_lab.runs.race_record import ROUNDS_FOLDER
-from rag_lab.runs.run_folder import RunFolder, refuse_links_out
 from rag_lab.runs.run_manifest import Retryable
 
+_LOGGER = logging.getLogger(__name__)
 _PLAIN = RunOptions()
 
 
@@ -39,7 +63,7 @@ def sweep(
     check: bool | None = None,
     keep_going: bool = False,
     retry_failed: bool = False,
-) -> RunFolder:
+) -> files.RunFolder:
     """Run an experiment and return its run folder; whatever failed in it is in the manifest.
 
     A sweep that was stopped, by hand or by one of its limits, goes on where it was when it is called again: variants
@@ -78,19 +102,16 @@ def sweep(
     return run_plan(plan(experiment), out, options)
 
 
-def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> RunFolder:
+def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> files.RunFolder:
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
-    refuse_links_out(run.path)
+    files.refuse_links_out(run.path)
     # in the store, too, where other machines may sweep into the same folder
     is_shared = options.executor != LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
     alone = alone_in_store(run.path) if is_shared else nullcontext("")
     with room_on_disk(run.path), locked(run.path), alone as name, model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:
-            # which imports tables that a plain sweep may not need
-            from rag_lab.experiment.run.choose_then_prove import choose_then_prove
-
             return choose_then_prove(checked, run, options)
         run_variants(checked, run, options)
     return run
@@ -99,12 +120,15 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions =
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Retryable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
     run = _run_folder(checked, out)
-    found = {v: state.retryable for v, state in whole_variants(checked, run).items()}
+    notebook, found = checkout_file(NOTEBOOK), dict[str, Retryable]()
+    parts = [(checked, run)]
     ids = [variant.variant_id for variant in checked.variants]
     is_race = checked.experiment.design == RACING  # else nobody knows the variants of a round before
     for number in range(1, len(checked.rounds) + 1 if is_race else 1):
-        part = round_plan(checked, number, ids)
-        for v, state in whole_variants(part, part.run_folder(run.path / ROUNDS_FOLDER / str(number))).items():
+        part = races.round_plan(checked, number, ids)
+        parts.append((part, part.run_folder(run.path / records.ROUNDS_FOLDER / str(number))))
+    for part, folder in parts:
+        for v, state in whole_variants(folder, run_identities(part, notebook)).items():
             found[v] = found.get(v, Retryable()) + state.retryable
     return found
 
@@ -114,5 +138,202 @@ def post_hoc_margins(checked: Plan, out: Path | str | None = None) -> str:
     return post_hoc_sentence(dated(_run_folder(checked, out)))
 
 
-def _run_folder(checked: Plan, out: Path | str | None) -> RunFolder:
+def _run_folder(checked: Plan, out: Path | str | None) -> files.RunFolder:
     return checked.run_folder(Path(out) if out is not None else Path("results") / checked.experiment.name)
+
+
+@contextmanager
+def alone_in_store(path: Path) -> Iterator[str]:
+    """Yield the name of the run in `path`, which is held in the store in this block."""
+    name, memory = files.run_name(path), Memory(usable_home() / FILE)
+    key = f"sweep {name}"
+    if not memory.claim([key], 1):
+        others = ", ".join(map(str, memory.holders([key])))
+        raise RagLabError(
+            f"Another sweep is running in {path}, by {others}; wait for it (a minute, where its machine is gone), or "
+            "give another folder with --out."
+        )
+    with memory.keeping([key]):
+        yield name
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the run folder alone."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        others = {entry.name for entry in path.iterdir()} - {files.LOCK_FILE, LIVE_FILE, files.NAME_FILE}
+    except OSError as error:
+        raise RagLabError(f"Cannot write to {path}: {error.strerror}; give another folder with --out.") from None
+    if others and files.PLAN_FILE not in others:
+        raise RagLabError(f"{path} holds something else than a run; give an empty or a new folder with --out.")
+    try:
+        with FileLock(path / files.LOCK_FILE, timeout=0):
+            yield
+    except Timeout:
+        raise RagLabError(
+            f"Another sweep is running in {path}; wait for it, or give another folder with --out."
+        ) from None
+
+
+def choose_then_prove(checked: Plan, run: files.RunFolder, options: RunOptions) -> files.RunFolder:
+    """Run the rounds of a design and its proof in the run folder, which the caller has locked, and return that.
+
+    Where a limit or an outage ends it before, race.json says so, and the next start goes on.
+    """
+    run, design = dated(run), checked.experiment.design
+    before: records.RaceRecord | None = None
+    try:
+        before = records.read_race(run.path)
+    except DamagedFile as error:
+        _LOGGER.warning("%s: the rounds are decided anew.", error.what)
+    race = _new_record(checked, before)
+    if before is not None and before.plan != race.plan:
+        before = None
+
+    def work(number: int, plan: Plan, heading: str, *, has_report: bool = True) -> files.RunFolder:
+        _say(options, heading, plan)
+        part = plan.run_folder(run.path / records.ROUNDS_FOLDER / str(number))
+        part.path.mkdir(parents=True, exist_ok=True)
+        run_variants(plan, part, options, _used_in_others(run.path, part.path), has_report=has_report)
+        return part
+
+    if design == RACING:
+        rounds = _race_rounds(checked)
+    elif design == STAGED:
+        rounds = _staged_rounds(checked, options)
+    else:
+        study = open_study(checked, run)
+        rounds = trial_rounds(checked, run, options, partial(work, 1, has_report=False), study)
+    begin(checked, run, None)
+    files.write_json(run.path / records.RACE_FILE, race)
+    try:
+        one = next(rounds)
+        while True:
+            part = work(one.number, one.plan, one.heading)
+            race = replace(race, rounds=(*race.rounds, _record_of(run.path, one, part)))
+            race = replace(race, stopped=_why_stopped("race" if design == RACING else "search", race, part, before))
+            files.write_json(run.path / records.RACE_FILE, race)
+            if race.stopped:
+                return run
+            one = rounds.send(race.rounds[-1])
+    except StopIteration as end:
+        plan, winner = end.value
+    files.write_json(run.path / records.RACE_FILE, replace(race, winner=winner))
+    proof = races.proof_plan(plan, winner)
+    _say(options, "Proof", proof, " that chose nothing")
+    proven = proof.run_folder(run.path)
+    run_variants(proof, proven, options, _used_in_others(run.path, run.path))
+    return proven
+
+
+def _race_rounds(checked: Plan) -> races.Rounds:
+    """Drop who is shown to be worse, until the rounds are over or nobody but one is left beside the baseline."""
+    choose, baseline = partial(races.race_standings, looks=races.looks_of(checked)), checked.variants[0].variant_id
+    left, n_rounds = [one.variant_id for one in checked.variants[1:]], len(checked.rounds)
+    for number in range(1, n_rounds + 1):
+        plan = races.round_plan(checked, number, left)
+        done = yield races.Round(number, plan, f"Round {number} of {n_rounds}", choose)
+        left = races.staying(done, baseline)
+        if len(left) <= 1:
+            break
+    return checked, races.best_of(done, baseline)
+
+
+def _staged_rounds(checked: Plan, options: RunOptions) -> races.Rounds:
+    """Vary the factors of one stage after the other, beside what was chosen before."""
+    baseline, factors = checked.expansion.baseline, checked.experiment.factors
+    space, stages = SearchVariants(checked), stages_of(factors)
+    carried, choices = first_values(factors), dict[str, Changes]()
+    for number, (stage, keys) in enumerate(stages.items(), start=1):
+        wanted = [space.settled(one) for one in stage_choices(factors, keys, carried)]
+        expansion, named = space.expansion(wanted)
+        if len(expansion.variants) == 1:
+            if options.progress:
+                metric = races.deciding_metric(checked).name
+                say(f"Stage {stage}: nothing in it can change {metric}, so that its first values stay.")
+            continue
+        choices |= named
+        varied = replace(checked, expansion=expansion)
+        plan = races.round_plan(varied, number, [v.variant_id for v in expansion.variants])
+        choose = partial(races.standings, n_kept=0)
+        done = yield races.Round(number, plan, f"Stage {stage}, {number} of {len(stages)}", choose, stage)
+        carried = choices[done.standings[0].variant_id]  # the first by mean
+    winner = space.variant(carried)
+    if winner.variant_id == baseline.variant_id:
+        winner = space.variant(choices[races.best_of(done, baseline.variant_id)])
+    return replace(checked, expansion=Expansion((baseline, winner))), winner.variant_id
+
+
+def _say(options: RunOptions, heading: str, plan: Plan, which: str = "") -> None:
+    if options.progress:
+        size = f"{counted(len(plan.variants), 'variant')} on {counted(len(plan.questions), 'question')}"
+        say(f"{heading}: {size}{which}.")
+
+
+def _new_record(checked: Plan, before: records.RaceRecord | None) -> records.RaceRecord:
+    """Return the record of a design that begins; what an earlier start of the same race has estimated stands."""
+    given, whole = checked.experiment, races.full_plan(checked)
+    is_race = given.design == RACING
+    identities = run_identities(whole if is_race else checked, checkout_file(NOTEBOOK))
+    record = records.RaceRecord(
+        plan=digest([identities, checked.rounds, *([] if is_race else [given.design])]),
+        metric=races.deciding_metric(checked).name,
+        sizes=tuple(len(ids) for ids in (checked.rounds if is_race else checked.rounds[:1])),
+        n_variants=len(checked.variants),
+        n_proof=len(checked.questions),
+        repeats=given.repeats,
+        full=records.Cost(),
+    )
+    if not is_race:
+        names = tuple(one.name for one in races.aims(checked)) if given.design == OPTUNA else ()
+        return replace(record, design=given.design, objectives=names)
+    if before is not None and before.plan == record.plan:
+        cost = before.full
+    else:
+        bill = estimate(whole)
+        cost = records.Cost(bill.calls, sum(row.tokens for row in bill.rows), bill.cost_usd, bill.minutes, None)
+    error = (given.race or RaceConfig()).error
+    return replace(record, baseline=checked.expansion.baseline.variant_id, error=error, full=cost)
+
+
+def _used_in_others(race: Path, folder: Path) -> Used:
+    """Return what a run has used of its limits in its other folders."""
+    others = [race, *sorted((race / records.ROUNDS_FOLDER).glob("*"))]
+    return sum((Ledger(one / files.LEDGER_FILE).used_here() for one in others if one != folder), Used())
+
+
+def _record_of(race: Path, one: races.Round, part: files.RunFolder) -> records.RoundRecord:
+    """Return what a round that has run comes to."""
+    metric, scores = races.deciding_metric(one.plan), part.scores()
+    labels = {v.variant_id: v.label for v in one.plan.variants}
+    found = one.standings(scores, metric.name, metric.info.scale, labels, part.baseline)
+    closest = None
+    if one.plan.experiment.design != RACING:  # which drops by no nearness of means
+        closest = races.closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
+    unsettled = sum(Retryable.of(state).total for state in part.manifest().get("variants", {}).values())
+    folder = part.path.relative_to(race).as_posix()
+    return records.RoundRecord(
+        folder, len(one.plan.questions), found, records.cost_of(part), closest, unsettled, one.title
+    )
+
+
+def _why_stopped(what: str, race: records.RaceRecord, part: files.RunFolder, before: records.RaceRecord | None) -> str:
+    """Return why no other round can follow the last one, or ''; `before`: what an earlier start has recorded.
+
+    A variant that a limit stopped, or of which an outage took questions, would be dropped for no fault of its own. What
+    an earlier start has tried, too, and this one cured nothing of, counts as failed.
+    """
+    number, done = len(race.rounds), race.rounds[-1]
+    states = part.manifest().get("variants", {}).values()
+    if reasons := [str(state["reason"]) for state in states if state["status"] == "stopped"]:
+        return f"The {what} stops in round {number}: {reasons[0]}."
+    tried = before.rounds[number - 1].unsettled if before is not None and len(before.rounds) >= number else 0
+    if done.unsettled and not 0 < tried <= done.unsettled:
+        return (
+            f"The {what} stops after round {number}, as {counted(done.unsettled, 'failure')} in it would drop variants "
+            "for no fault of theirs: start the same command again and it tries them again."
+        )
+    if not any(one.rank is not None for one in done.standings if one.variant_id != part.baseline):
+        return f"The {what} stops after round {number}, as no variant beside the baseline has scores."
+    return ""

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ from rag_lab.statistics.summaries import ranking
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.samplers import BaseSampler
+    from optuna.trial import TrialState
 
 STUDY_FILE = "optuna.sqlite"
 STORE_VARIABLE = "RAG_LAB_STORE"
@@ -53,11 +54,17 @@ MOST_REPEATS = 50  # trials in a row that are nothing new: then the sampler has 
 Values = tuple[float, ...]  # of the objectives, in their order
 
 
-@dataclass(frozen=True)
+@dataclass
 class SearchVariants:
-    """Makes the variants of a plan's factors; a combination has the same name whenever it is made."""
+    """Makes the variants of a plan's factors; a combination has the same name whenever it is made.
+
+    Those of trials are kept, each pipeline once, with the values that are known of them.
+    """
 
     plan: Plan
+    variants: dict[str, Variant] = field(default_factory=dict)
+    values: dict[str, Values | None] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
 
     def settled(self, choice: Changes) -> Changes:
         """Return a combination as the rules between factors let it be."""
@@ -85,10 +92,20 @@ class SearchVariants:
                 name = f"{variant_id(changes, among=factors)}-{digest_word(changes)}"
         return Variant(name, variant_label(changes), changes, config)
 
+    @cached_property
     def readers(self) -> Readers:
         """Return what is read of the pipelines while they are chosen among."""
         part = round_plan(self.plan, 1, [])
         return readers_of(part.experiment, part.dataset, part.questions, part.answered)
+
+    def name(self, choice: Changes) -> str:
+        """Keep the variant that is run for a combination, and return its name; '' where its values clash."""
+        try:
+            one = self.variant(choice)
+        except ConfigError:
+            return ""
+        name = self._names.setdefault(digest(effective(one.config, self.readers)), one.variant_id)
+        return self.variants.setdefault(name, one).variant_id
 
     def expansion(self, choices: Sequence[Changes]) -> tuple[Expansion, dict[str, Changes]]:
         """Return the variants of combinations, each pipeline once, and the first combination by each variant's name.
@@ -107,7 +124,7 @@ class SearchVariants:
             named.setdefault(one.variant_id, choice)
         against = next(iter(variants.values())).config
         compared = [replace(one, changes=differences(one.config, against)) for one in variants.values()]
-        return run_once(Expansion(tuple(compared), tuple(notices)), self.readers()), named
+        return run_once(Expansion(tuple(compared), tuple(notices)), self.readers), named
 
 
 @dataclass(frozen=True)
@@ -115,6 +132,7 @@ class Trials:
     """The trials of one search."""
 
     study: Study
+    states: type[TrialState]
     factors: Factors  # the values of each dotted key that has several
     fixed: Changes  # the value of each other key
     sampler: str  # tpe or nsga2
@@ -122,35 +140,32 @@ class Trials:
 
     def open_ones(self) -> list[tuple[int, Changes]]:
         """Return the trials that wait for values, those of a killed start among them, as (number, combination)."""
-        from optuna.trial import TrialState
-
-        return [(one.number, self._chosen(one.params)) for one in self.study.get_trials(states=(TrialState.RUNNING,))]
+        waiting = self.study.get_trials(states=(self.states.RUNNING,))
+        return [(one.number, self._chosen(one.params)) for one in waiting]
 
     def completed(self) -> list[tuple[Changes, Values]]:
         """Return the combinations of the trials that have values, with these, in the order in which they were made."""
-        from optuna.trial import TrialState
-
-        ended = self.study.get_trials(states=(TrialState.COMPLETE,))
+        ended = self.study.get_trials(states=(self.states.COMPLETE,))
         return [(self._chosen(one.params), tuple(one.values)) for one in ended]
 
     def asked(self) -> Iterator[tuple[int, Changes]]:
         """Yield new trials without end, the first of all the baseline; each waits until it is finished."""
-        from optuna.distributions import CategoricalDistribution
+        import optuna
 
         if not self.study.trials:
             self.study.enqueue_trial({key: _texts(values)[0] for key, values in self.factors.items()})
         self.study.sampler = _sampler(self.sampler, self.seed + len(self.study.trials))
-        choices = {key: CategoricalDistribution(_texts(values)) for key, values in self.factors.items()}
+        choices = {
+            key: optuna.distributions.CategoricalDistribution(_texts(values)) for key, values in self.factors.items()
+        }
         while True:
             trial = self.study.ask(fixed_distributions=choices)
             yield trial.number, self._chosen(trial.params)
 
     def finish(self, number: int, values: Sequence[float] | None) -> None:
         """Record what a trial came to, in the order of the objectives; None where it came to nothing."""
-        from optuna.trial import TrialState
-
         if values is None:
-            self.study.tell(number, state=TrialState.FAIL)
+            self.study.tell(number, state=self.states.FAIL)
         else:
             self.study.tell(number, list(values))
 
@@ -168,7 +183,6 @@ def open_trials(
     better. Factors of one value are no parameters.
     """
     import optuna
-    from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -183,7 +197,7 @@ def open_trials(
             sampler=_sampler(sampler, seed),
             directions=["maximize" if more else "minimize" for more in upward],
         )
-    except (SQLAlchemyError, StorageInternalError) as error:
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         where = "the shared database" if store else str(folder / STUDY_FILE)
         reason = str(error.__cause__ or error).splitlines()[0]
         raise ConfigError(
@@ -191,7 +205,7 @@ def open_trials(
         ) from None
     varied = {key: values for key, values in factors.items() if len(values) > 1}
     fixed = {key: values[0] for key, values in factors.items() if len(values) == 1}
-    return Trials(study, varied, fixed, sampler, seed)
+    return Trials(study, optuna.trial.TrialState, varied, fixed, sampler, seed)
 
 
 def _sampler(name: str, seed: int) -> BaseSampler:
@@ -224,8 +238,13 @@ def trial_rounds(
     checked: Plan, run: RunFolder, options: RunOptions, work: Callable[[Plan, str], RunFolder], trials: Trials
 ) -> Rounds:
     """Yield the one round of a search, of all its trials; `work` runs what there is of it, without a report."""
-    goals, wanted, space = aims(checked), checked.experiment.n or 0, SearchVariants(checked)
-    known = _Known(space, space.readers())
+    goals, wanted, known = aims(checked), checked.experiment.n or 0, SearchVariants(checked)
+
+    def part() -> tuple[Plan, str]:
+        """Return the sweep of the trials so far, and its heading."""
+        found = replace(checked, expansion=Expansion(tuple(known.variants.values())))
+        return round_plan(found, 1, list(known.variants)), f"Trials, {len(known.variants)} of {wanted}"
+
     known.name(first_values(checked.experiment.factors))
     for choice, values in trials.completed():
         known.values[known.name(choice)] = values
@@ -236,11 +255,11 @@ def trial_rounds(
             at_a_time, _ = side_by_side(checked.variants, checked.experiment.metrics, run)
         if not (waiting := _filled(waiting, trials, known, at_a_time, wanted)):
             break
-        part = work(*known.plan(checked, wanted))
-        states = part.manifest().get("variants", {}).values()
+        run_of_all = work(*part())
+        states = run_of_all.manifest().get("variants", {}).values()
         if any(state["status"] == "stopped" or Retryable.of(state).total for state in states):  # a later start goes on
             break
-        scores, means = part.scores(), dict[str, list[float | None]]()  # what failed counts as the worst value
+        scores, means = run_of_all.scores(), dict[str, list[float | None]]()  # what failed counts as the worst value
         for goal in goals:
             scale = scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
             for row in ranking(scores, goal.name, scale).to_dict("records"):
@@ -252,38 +271,13 @@ def trial_rounds(
         for number, name in waiting:
             trials.finish(number, known.values.get(name))
         waiting = []
-    done = yield Round(1, *known.plan(checked, wanted), partial(standings, n_kept=1))
+    done = yield Round(1, *part(), partial(standings, n_kept=1))
     winner = known.variants[staying(done, run.baseline)[0]]
     return replace(checked, expansion=Expansion((checked.expansion.baseline, winner))), winner.variant_id
 
 
-@dataclass
-class _Known:
-    """The variants of the trials so far, each pipeline once, and the values that are known of them."""
-
-    space: SearchVariants
-    readers: Readers
-    variants: dict[str, Variant] = field(default_factory=dict)
-    values: dict[str, Values | None] = field(default_factory=dict)
-    _names: dict[str, str] = field(default_factory=dict)
-
-    def name(self, choice: Changes) -> str:
-        """Return the variant that is run for a combination; '' where its values cannot stand together."""
-        try:
-            one = self.space.variant(choice)
-        except ConfigError:
-            return ""
-        name = self._names.setdefault(digest(effective(one.config, self.readers)), one.variant_id)
-        return self.variants.setdefault(name, one).variant_id
-
-    def plan(self, checked: Plan, wanted: int) -> tuple[Plan, str]:
-        """Return the sweep of the trials so far, and its heading."""
-        found = replace(checked, expansion=Expansion(tuple(self.variants.values())))
-        return round_plan(found, 1, list(self.variants)), f"Trials, {len(self.variants)} of {wanted}"
-
-
 def _filled(
-    waiting: Sequence[tuple[int, str]], trials: Trials, known: _Known, n: int, wanted: int
+    waiting: Sequence[tuple[int, str]], trials: Trials, known: SearchVariants, n: int, wanted: int
 ) -> list[tuple[int, str]]:
     """Return the trials that wait, and new ones, so that `n` variants are to be run; none where no more are wanted."""
     found: list[tuple[int, str]] = []

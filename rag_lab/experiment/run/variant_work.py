@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +19,9 @@ from rag_lab._kit.machine import peak_memory_mb
 from rag_lab._kit.observability import begin_inherited_logs, flush, span, working
 from rag_lab.comparison.questions.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
+from rag_lab.config import PipelineConfig
 from rag_lab.corpus.files.folder import visible_in
+from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name
 from rag_lab.memory.results import Dropped
@@ -29,7 +31,7 @@ from rag_lab.models.host.hosted import model_processes_mb
 from rag_lab.models.protocols import ChatModel
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
-from rag_lab.records import Problem, Score, Trace
+from rag_lab.records import QUERY_CLASSES, Problem, Score, Trace
 from rag_lab.runs import run_folder as files
 from rag_lab.runs.live_file import LIVE_FILE, LiveVariant
 from rag_lab.runs.omissions import TruncationRecord
@@ -48,37 +50,38 @@ _LOGGER = logging.getLogger(__name__)
 class VariantProgress:
     """A callback for `Pipeline.run`. With a `folder` it writes what it knows there, and removes it at the end.
 
-    The file is written where a step begins, and a few times a second within one.
+    The file is written where a step begins, and a few times a second within one. `show`, which takes a stage or step,
+    and how many questions of how many have passed it, takes the place of file and bars.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None, show: Callable[[str, int, int | None], None] | None = None) -> None:
+        self.folder, self._show = folder, show
         self._bar: Any = None
         self._stage = ""
-        self._live = LiveVariant("starts", time.time())
+        self.live = LiveVariant("starts", time.time())
         self._written = float("-inf")
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show that `done` of `total` have passed `stage`."""
-        if self.folder is not None:
+        if self._show is not None or self.folder is not None:
             self._count(stage, done, total)
             return
         if stage != self._stage:
-            self._close()
+            if self._bar is not None:
+                self._bar.close()
             self._bar, self._stage = tqdm(total=total, desc=stage, unit="question"), stage
         self._bar.update(done - self._bar.n)
 
     def enter(self, step: str) -> None:
         """Tell the sweep of a step that draws a bar of its own in a notebook."""
-        if self.folder is not None:
-            self._count(step, 0, None)
+        self._count(step, 0, None)
 
     def saw(self, stage: str, outcomes: Collection[Outcome], origin: Origin) -> None:
         """Count where results came from, and what failed or fell back."""
         failed = [one.reason for one in outcomes if one.status == "failed"]
         fell_back = [one.reason for one in outcomes if one.status == "fallback"]
-        live = self._live
-        self._live = replace(
+        live = self.live
+        self.live = replace(
             live,
             remembered=live.remembered + len(outcomes) * (origin == "remembered"),
             computed=live.computed + len(outcomes) * (origin == "computed"),
@@ -87,31 +90,27 @@ class VariantProgress:
             reason=next((f"{stage}: {why}" for why in (failed or fell_back)[-1:]), live.reason),
         )
 
-    def results(self) -> dict[str, int]:
-        """Return how many results of costly stages were remembered, and how many were computed."""
-        return {"remembered": self._live.remembered, "computed": self._live.computed}
-
     def __enter__(self) -> VariantProgress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._close()
+        if self._bar is not None:
+            self._bar.close()
         if self.folder is not None:
             (self.folder / LIVE_FILE).unlink(missing_ok=True)
 
     def _count(self, stage: str, done: int, total: int | None) -> None:
+        if self._show is not None:
+            self._show(stage, done, total)
+            return
         now = time.time()
-        is_new = stage != self._live.stage
+        is_new = stage != self.live.stage
         if is_new:
-            self._live = replace(self._live, stage=stage, stage_began=now, known=done)
-        self._live = replace(self._live, done=done, total=total)
+            self.live = replace(self.live, stage=stage, stage_began=now, known=done)
+        self.live = replace(self.live, done=done, total=total)
         if self.folder is not None and (is_new or now - self._written >= _WRITE_EVERY_S):
             self._written = now
-            files.write_json(self.folder / LIVE_FILE, self._live)
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+            files.write_json(self.folder / LIVE_FILE, self.live)
 
 
 @dataclass
@@ -234,7 +233,7 @@ class VariantWork:
                 "scores": sum(score.curable for score in self.scores),
             },
             "damaged_results": Dropped.n,
-            "results": self._shown.results(),
+            "results": {"remembered": self._shown.live.remembered, "computed": self._shown.live.computed},
             "problems": [str(problem) for problem in self.problems],
             "not_indexed": self.not_indexed,
             "unread": asdict(truncation) if truncation else None,
@@ -251,3 +250,61 @@ class VariantWork:
     @cached_property
     def _shown(self) -> VariantProgress:
         return self.progress or VariantProgress(self.out)
+
+
+CLASS_TO_HYDE = "CLASS2HYDE"
+NAMES: dict[str, str] = {
+    "CHUNK_SIZE": "corpus.chunk_size",
+    "CHUNK_OVERLAP": "corpus.chunk_overlap",
+    "USE_QUERY_REWRITER": "query.rewrite",
+    "USE_HYDE": "query.hyde",
+    CLASS_TO_HYDE: "query.class_to_hyde",
+    "RETRIEVAL_MODE": "retrieval.mode",
+    "BASE_RETRIEVER_K": "retrieval.base_k",
+    "HYDE_RETRIEVER_K": "retrieval.hyde_k",
+    "RERANKER_INPUT_LIMIT": "rerank.input_limit",
+    "USE_RERANKER": "rerank.name",
+    "FINAL_K": "rerank.final_k",
+    "READER": "answer.name",
+    "QWEN3_THINKING_MODE": "answer.thinking",
+    "EMBEDDING_MODEL": "models.embedding",
+    "UNDERSTANDING_MODEL": "models.understanding",
+    "HYDE_MODEL": "models.hyde",
+    "GENERATION_MODEL": "models.generation",
+}
+
+
+def to_parameters(config: PipelineConfig) -> dict[str, Any]:
+    """Return the scalars by which a notebook takes `config`, in the order of `NAMES`."""
+    flat = config.flat()
+    values = {name: flat[key] for name, key in NAMES.items()}
+    return values | {CLASS_TO_HYDE: ",".join(name for name, gets_it in values[CLASS_TO_HYDE].items() if gets_it)}
+
+
+def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> PipelineConfig:
+    """Return `base` with `values` (researchers' names to scalars) put in.
+
+    Raises:
+        ConfigError: naming every unknown name, unknown class and impossible value at once.
+    """
+    problems = [unknown_name("parameter", name, NAMES) for name in values if name not in NAMES]
+    changes = {NAMES[name]: value for name, value in values.items() if name in NAMES and name != CLASS_TO_HYDE}
+    if CLASS_TO_HYDE in values:
+        classes = {part.strip() for part in str(values[CLASS_TO_HYDE]).split(",") if part.strip()}
+        problems += [unknown_name("class in CLASS2HYDE", name, QUERY_CLASSES) for name in classes - set(QUERY_CLASSES)]
+        changes[NAMES[CLASS_TO_HYDE]] = {name: name in classes for name in QUERY_CLASSES}
+    try:
+        config = base.override(changes)
+    except ConfigError as error:
+        complaints = str(error)  # about keys, with the researchers' names before them
+        for name, key in NAMES.items():
+            complaints = complaints.replace(f"{key}: ", f"{name} ({key}): ")
+        raise ConfigError("; ".join([*problems, complaints])) from None
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return config
+
+
+def parameters_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the researchers' names that `namespace` (a notebook's `globals()`) sets, with their values."""
+    return {name: namespace[name] for name in NAMES if name in namespace}

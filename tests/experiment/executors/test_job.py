@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
-from rag_lab.experiment.executors.job import check_parameters
+from rag_lab.experiment.executors.local import check_parameters
 
 
 def test_it_knows_the_parameters_that_papermill_finds():

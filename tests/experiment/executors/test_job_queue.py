@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from rag_lab.experiment.executors.job import Origin
-from rag_lab.experiment.executors.job_queue import JobQueue, export_status, import_status
+from rag_lab.experiment.executors.job_queue import TAKEN, WITHDRAWN, JobQueue, export_status, import_status
+from rag_lab.experiment.executors.local import Origin
 from rag_lab.experiment.executors.task import Task
 from rag_lab.runs.live_file import LIVE_FILE, LiveVariant, read_live
 from rag_lab.runs.run_folder import write_json
@@ -17,17 +17,17 @@ def task(name, identity="i"):
 
 @pytest.fixture
 def queue():
-    return JobQueue.of("run-1")
+    return JobQueue("run-1")
 
 
 def test_a_job_is_claimed_handed_in_and_collected(queue):
-    assert queue.keys() is None
+    assert queue.announced() == {}
     keys = queue.announce([task("a"), task("b")])
     assert queue.task(keys["a"]) == task("a")
     assert queue.claim(keys.values()) == keys["a"]
-    assert len(queue.holders(keys.values())) == 1
-    queue.hand_in(keys["a"], '"results"')
-    assert queue.holders(keys.values()) == []
+    assert len(queue.memory.holders(keys.values())) == 1
+    queue.store({keys["a"]: '"results"'})
+    assert queue.memory.holders(keys.values()) == []
     assert queue.claim([keys["a"]]) == ""
     assert queue.collect(keys) == ("a", '"results"')
     assert queue.collect({"b": keys["b"]}) is None
@@ -35,10 +35,7 @@ def test_a_job_is_claimed_handed_in_and_collected(queue):
 
 def test_what_was_handed_in_while_nobody_collected_is_the_next_starts(queue):
     before = queue.announce([task("a"), task("b"), task("c")])
-    queue.hand_in(before["a"], '"results"')
-    queue.hand_in(before["b"], '"of another configuration"')
-    queue.hand_in(before["c"], '"failed"')
-    queue.drop(before["c"])
+    queue.store({before["a"]: '"results"', before["b"]: '"of another configuration"', before["c"]: TAKEN})
     keys = queue.announce([task("a"), task("b", "other"), task("c")])
     assert queue.collect(keys) == ("a", '"results"')
     assert queue.collect({"b": keys["b"], "c": keys["c"]}) is None
@@ -47,7 +44,7 @@ def test_what_was_handed_in_while_nobody_collected_is_the_next_starts(queue):
 def test_a_job_that_was_withdrawn_is_over_for_whoever_is_at_it(queue):
     keys = queue.announce([task("a")])
     assert not queue.is_over(queue.claim(keys.values()))
-    queue.withdraw(keys.values())
+    queue.store(dict.fromkeys(keys.values(), WITHDRAWN))
     assert queue.is_over(keys["a"])
     assert queue.claim(keys.values()) == ""
 

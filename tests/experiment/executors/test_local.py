@@ -9,8 +9,7 @@ import pytest
 from real_jobs import notebook_job, wait_for, wait_for_end
 
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.executors.job import check_parameters
-from rag_lab.experiment.executors.local import execute
+from rag_lab.experiment.executors.local import check_parameters, execute
 
 pytestmark = pytest.mark.slow
 

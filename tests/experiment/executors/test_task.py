@@ -5,7 +5,7 @@ import io
 import json
 import shutil
 import zipfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors import task as task_module
-from rag_lab.experiment.executors.job import Job, Origin
+from rag_lab.experiment.executors.local import Job, Origin
 from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack
 
 
@@ -40,7 +40,7 @@ def task(tmp_path):
     files = (out / "notebook.ipynb", parameters, out / "log.txt")
     job = Job("one", checkout_file(NOTEBOOK), *files, environment=environment, origin=origin)
     with modules_from(home / "beside"):
-        made = Task.from_json(Task.of(job).to_json())
+        made = Task.from_json(json.dumps(asdict(Task.of(job))))
     home.rename(tmp_path / "elsewhere")  # as on another machine
     return made
 

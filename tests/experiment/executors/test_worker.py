@@ -16,8 +16,7 @@ from rag_lab.cli import app
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors.job_queue import JobQueue
 from rag_lab.experiment.executors.launchers import worker_command
-from rag_lab.experiment.run.limits import alone_in_store
-from rag_lab.experiment.run.sweep import sweep
+from rag_lab.experiment.run.sweep import alone_in_store, sweep
 from rag_lab.experiment.sweep_status import sweep_status
 from rag_lab.runs.run_folder import known_name
 
@@ -31,14 +30,14 @@ class Sweep(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.out, self.run_folder = path, out, None
         self.start()
-        wait_for(lambda: known_name(out) and JobQueue.of(known_name(out)).keys())
+        wait_for(lambda: known_name(out) and JobQueue(known_name(out)).announced())
 
     def run(self):
         self.run_folder = sweep(self.path, self.out, jobs=0, executor="workers", progress=False)
 
     @property
     def queue(self):
-        return JobQueue.of(known_name(self.out))
+        return JobQueue(known_name(self.out))
 
 
 def test_a_worker_imports_nothing_from_the_working_folder(tmp_path, monkeypatch):
@@ -74,7 +73,7 @@ def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_p
     running = Sweep(path, tmp_path / "run")
     queue = running.queue
     first = worker(queue.run, homes[1])
-    wait_for(lambda: queue.holders(queue.keys()))
+    wait_for(lambda: queue.memory.holders(one["key"] for one in queue.announced().values()))
     first.send_signal(signal.SIGKILL)
     first.wait()
     others = [worker(queue.run, home) for home in homes[2:]]
@@ -133,7 +132,7 @@ def test_what_workers_did_while_the_sweep_was_gone_is_collected_and_another_swee
     path = write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]})
     script = [*worker_command("x")[:-2], "sweep", str(path), "--out", str(tmp_path / "run")]
     gone = subprocess.Popen([*script, "--executor", "workers", "--jobs", "0"])
-    wait_for(lambda: known_name(tmp_path / "run") and JobQueue.of(known_name(tmp_path / "run")).keys())
+    wait_for(lambda: known_name(tmp_path / "run") and JobQueue(known_name(tmp_path / "run")).announced())
     with pytest.raises(RagLabError, match="Another sweep is running"), alone_in_store(tmp_path / "run"):
         pass
     gone.kill()

@@ -22,11 +22,11 @@ from real_jobs import notebook_job, process_fields, wait_for, wait_for_end
 
 from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.local import execute, prepared
-from rag_lab.experiment.kernels.forked_process import ForkServer, ForkServerGone
+from rag_lab.experiment.kernels.fork_server import CAN_FORK, ForkServer, ForkServerGone
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not ForkServer.is_possible(), reason="no fork here"),
+    pytest.mark.skipif(not CAN_FORK, reason="no fork here"),
 ]
 
 STATE = """
@@ -89,7 +89,7 @@ def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
         "open(OUT, 'w').write(json.dumps(['tabnanny' in sys.modules, _kept.cache_info().currsize > 0]))"
     )
     with prepared() as starter:
-        starter.preload(["tabnanny", "no_such_module"], 7)
+        starter.fork_server.preload(["tabnanny", "no_such_module"], 7)
         assert [done.reason for done in execute([notebook_job(tmp_path, "one", told)], cwd=tmp_path)] == [""]
     assert json.loads((tmp_path / "one.json").read_text()) == [True, True]
 
@@ -195,9 +195,8 @@ def run_in(job, kernel, before):
     """What comes of a job in a kernel, of which a line is done `before`; in a process without threads."""
     script = (
         "import os\n"
-        "from rag_lab.experiment.kernels.forked_kernel import ForkedKernel\n"
-        f"kernel = {kernel}\n"
         "from rag_lab.experiment.kernels import notebook_process, engine\n"
+        f"kernel = {kernel}\n"
         f"{before}\n"
         f"given = {str(job.notebook)!r}, {str(job.output)!r}, {dict(job.parameters)!r}, {str(job.output.parent)!r}\n"
         "print(notebook_process.run_notebook(*given, 60, kernel=kernel))"
@@ -205,7 +204,7 @@ def run_in(job, kernel, before):
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("kernel", ["None", "ForkedKernel(lambda: None)"])
+@pytest.mark.parametrize("kernel", ["None", "engine.ForkedKernel(lambda: None)"])
 def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
     body = "import os, signal\nopen(OUT, 'w').write(str(os.getpid()))\nos.kill(os.getpid(), signal.SIGSTOP)"
     hung = notebook_job(tmp_path, "hung", body)
@@ -216,7 +215,7 @@ def test_a_kernel_that_does_not_answer_is_ended_and_named(tmp_path, kernel):
 
 def test_a_kernel_that_dies_before_it_has_begun_is_a_reason(tmp_path):
     died = "os.kill(kernel.pid, 9); os.waitid(os.P_PID, kernel.pid, os.WEXITED | os.WNOWAIT)"
-    told = run_in(notebook_job(tmp_path, "one", "1"), "ForkedKernel(lambda: None)", died)
+    told = run_in(notebook_job(tmp_path, "one", "1"), "engine.ForkedKernel(lambda: None)", died)
     assert told == "RuntimeError: Kernel died before replying to kernel_info\n"
 
 
@@ -272,7 +271,7 @@ def test_the_process_of_a_notebook_that_is_stopped_is_ended_and_named(tmp_path, 
 def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):
     one = notebook_job(tmp_path, "one", "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)")
     script = (
-        "from pathlib import Path; from rag_lab.experiment.executors.job import Job; "
+        "from pathlib import Path; from rag_lab.experiment.executors.local import Job; "
         "from rag_lab.experiment.executors.local import execute; "
         f"list(execute([Job('one', Path({str(one.notebook)!r}), Path({str(one.output)!r}), "
         f"{dict(one.parameters)!r}, Path({str(one.log)!r}))]))"

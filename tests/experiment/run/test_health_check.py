@@ -9,15 +9,8 @@ from typer.testing import CliRunner
 
 from rag_lab.cli import app
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.executors.job import Done, Job
-from rag_lab.experiment.run.health_check import (
-    CHECKED_FILE,
-    check_run,
-    check_variants,
-    has_passed,
-    is_worth_checking,
-    keep_passed,
-)
+from rag_lab.experiment.executors.local import Done, Job
+from rag_lab.experiment.run.run_variants import CHECKED_FILE, check_run, check_variants, is_worth_checking
 from rag_lab.records import Question, Score, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
 from rag_lab.runs.score_file import write_scores
@@ -41,19 +34,14 @@ def checked(run, stages, reason="", scores=(), keep_going=False):
     """Check variant `a`, whose two questions go through `stages`."""
     small = check_run(run)
 
-    def execute(jobs):
-        folder = small.variant_dir("a")
-        folder.mkdir(parents=True)
-        write_traces(
-            folder / "traces.jsonl",
-            [Trace(Question(q, "why?"), stages=some) for q, some in zip(small.questions, stages, strict=True)],
-        )
-        write_scores(folder / "scores.parquet", {"a": list(scores)})
-        write_json(folder / "record.json", {"curable": {"questions": 0, "scores": len(scores)}})
-        return [Done(job, reason, 1.0) for job in jobs]
-
+    folder = small.variant_dir("a")
+    folder.mkdir(parents=True)
+    traces = [Trace(Question(q, "why?"), stages=some) for q, some in zip(small.questions, stages, strict=True)]
+    write_traces(folder / "traces.jsonl", traces)
+    write_scores(folder / "scores.parquet", {"a": list(scores)})
+    write_json(folder / "record.json", {"curable": {"questions": 0, "scores": len(scores)}})
     job = Job("a", small.path, small.path, {}, small.path)
-    return check_variants(small, [job], execute, keep_going=keep_going)
+    return check_variants(small, [Done(job, reason, 1.0)], keep_going=keep_going)
 
 
 def test_two_questions_are_asked_that_are_answered_each_once(run):
@@ -69,15 +57,16 @@ def test_a_check_that_finds_nothing_leaves_nothing(run):
     assert not (run.path / "check").exists()
 
 
-def test_what_has_passed_is_not_checked_again_until_it_is_another(run):
-    (run.path).mkdir()
-    assert not has_passed(run, {"a": "1"})
-    keep_passed(run, {"a": "1", "b": "2"})
-    assert has_passed(run, {"b": "2"})
-    assert not has_passed(run, {"a": "3"})
-    assert not has_passed(run, {"a": "1", "c": "1"})
+def test_what_has_passed_is_not_checked_again_until_it_is_another(run, monkeypatch):
+    monkeypatch.setattr("rag_lab.experiment.run.run_variants.calls_left", lambda run: (100, None))
+    run.path.mkdir()
+    assert is_worth_checking(run, {"a": "1"})
+    write_json(run.path / CHECKED_FILE, {"a": "1", "b": "2"})
+    assert not is_worth_checking(run, {"b": "2"})
+    assert is_worth_checking(run, {"a": "3"})
+    assert is_worth_checking(run, {"a": "1", "c": "1"})
     (run.path / CHECKED_FILE).write_text("{", encoding="utf-8")
-    assert not has_passed(run, {"a": "1"})
+    assert is_worth_checking(run, {"a": "1"})
 
 
 @pytest.mark.parametrize(
@@ -112,8 +101,8 @@ def test_a_judge_that_is_down_is_found(run):
 def test_it_is_worth_it_where_calls_are_left_for_more_than_two_minutes(run, monkeypatch, calls, minutes, worth):
     row = {"calls_estimated": calls, "minutes_estimated": minutes, "calls_spent": 0, "minutes_spent": 0.0}
     monkeypatch.setattr("rag_lab.experiment.sweep_status.spending_rows", lambda run: [row])
-    assert is_worth_checking(run) is worth
-    assert not is_worth_checking(replace(run, questions=IDS[:8]))
+    assert is_worth_checking(run, {"a": "1"}) is worth
+    assert not is_worth_checking(replace(run, questions=IDS[:8]), {"a": "1"})
 
 
 @pytest.mark.slow

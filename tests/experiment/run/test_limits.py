@@ -7,14 +7,14 @@ from small_plans import write_machines_sweep
 from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import ExperimentError
-from rag_lab.experiment.executors.job import Done, Job
+from rag_lab.experiment.executors.local import Done, Job
 from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates
 from rag_lab.experiment.forecast.spending import spent_and_estimated
 from rag_lab.experiment.plan import plan
-from rag_lab.experiment.run.limits import BudgetGuard, ledger_of
 from rag_lab.experiment.run.outputs import failures
+from rag_lab.experiment.run.run_options import BudgetGuard
 from rag_lab.experiment.run.sweep import sweep
-from rag_lab.memory.ledger import Caller
+from rag_lab.memory.ledger import Caller, Ledger
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.run_folder import RunFolder
 
@@ -36,7 +36,7 @@ def job(name, run):
 
 def test_a_refused_variant_ends_others_may_finish_and_no_more_start(run):
     brake = BudgetGuard(run, Limits(calls=1))
-    ledger = ledger_of(run)
+    ledger = Ledger(run.path / "ledger.sqlite")
     ledger.ask(Caller("a", "generate", "m"), [0.0])
     assert brake.veto(job("a", run), True) == brake.veto(job("b", run), False) == ""
     ledger.ask(Caller("a", "generate", "m"), [0.0])
@@ -54,8 +54,8 @@ def test_what_a_refused_variant_wrote_is_not_its_result(run):
     folder = run.variant_dir("a")
     folder.mkdir(parents=True)
     (folder / "traces.jsonl").write_text("{}")
-    ledger_of(run).ask(Caller("a", "generate", "m"), [0.0])
-    ledger_of(run).ask(Caller("a", "generate", "m"), [0.0])
+    Ledger(run.path / "ledger.sqlite").ask(Caller("a", "generate", "m"), [0.0])
+    Ledger(run.path / "ledger.sqlite").ask(Caller("a", "generate", "m"), [0.0])
     state = brake.stopped(Done(job("a", run), "", 1.0))  # its kernel came to its end all the same
     assert state.status == "stopped"
     assert list(folder.iterdir()) == []

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.run.notebook_parameters import NAMES, from_parameters, parameters_in, to_parameters
+from rag_lab.experiment.run.variant_work import NAMES, from_parameters, parameters_in, to_parameters
 from rag_lab.records import QUERY_CLASSES
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from rag_lab.cli import app
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.run.resume import better_of, put_back_all, set_aside, whole
+from rag_lab.experiment.run.outputs import better_of, earlier, move_variant, put_back_all, whole
 from rag_lab.memory.ledger import Ledger
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import Question, Score, StageRecord, Trace
@@ -129,7 +129,7 @@ def ended(status="ok", reason="", curable=0):
 
 
 def test_a_killed_attempt_loses_nothing(run):
-    set_aside(run, "a")
+    move_variant("a", run, earlier(run))
     run.variant_dir("a").mkdir()
     (run.variant_dir("a") / "config.yaml").write_text("of the attempt")
     assert whole(run, "a", "same").retryable.questions == 1  # also while the attempt runs
@@ -140,7 +140,7 @@ def test_a_killed_attempt_loses_nothing(run):
 
 
 def test_an_attempt_that_had_ended_before_the_kill_is_kept(run):
-    set_aside(run, "a")
+    move_variant("a", run, earlier(run))
     write_variant(run, curable=0)
     put_back_all(run)
     assert whole(run, "a", "same").retryable.total == 0
@@ -156,7 +156,7 @@ def test_an_attempt_that_had_ended_before_the_kill_is_kept(run):
 )
 def test_an_attempt_that_is_worse_is_not_kept(run, attempt, told):
     before = whole(run, "a", "same")
-    set_aside(run, "a")
+    move_variant("a", run, earlier(run))
     run.variant_dir("a").mkdir()
     state = better_of(run, attempt, before)
     assert (state.status, state.resumed, state.retryable.questions) == ("ok", True, 1)
@@ -166,7 +166,7 @@ def test_an_attempt_that_is_worse_is_not_kept(run, attempt, told):
 
 def test_an_attempt_that_is_no_worse_is_kept(run):
     before = whole(run, "a", "same")
-    set_aside(run, "a")
+    move_variant("a", run, earlier(run))
     shutil.copytree(run.path / "earlier" / "variants" / "a", run.variant_dir("a"))
     attempt = ended(curable=1)
     assert better_of(run, attempt, before) is attempt

@@ -23,7 +23,7 @@ def tell(run, name, stage, done=0, total=None):
 
 
 def go_through(run):
-    with SweepProgress(3, 1, shown=True) as progress:
+    with SweepProgress(run, shown=True) as progress, progress.variants(3, 1):
         tell(run, "a", "generate", 1, 4)
         for _ in range(200):
             progress.look(run, ["a", "b"])
@@ -40,7 +40,7 @@ def test_a_log_file_gets_one_line_a_variant(run, capsys):
 
 def test_a_log_file_gets_a_line_now_and_then_of_what_runs_and_what_is_left(run, capsys, monkeypatch):
     monkeypatch.setattr("rag_lab.experiment.run.progress._TELL_EVERY_S", 0.0)
-    with SweepProgress(5, 0, shown=True) as progress:
+    with SweepProgress(run, shown=True) as progress, progress.variants(5, 0):
         progress.end(VariantState("first", "ok", seconds=120.0))
         tell(run, "a", "generate", 1, 4)
         progress.look(run, ["a", "b"])
@@ -64,7 +64,7 @@ def test_a_terminal_gets_bars_that_are_drawn_where_something_changed(run, capsys
 
 
 def test_each_variant_that_runs_has_a_line_and_leaves_one_when_it_ends(run, capsys, terminal):
-    with SweepProgress(2, 0, shown=True) as progress:
+    with SweepProgress(run, shown=True) as progress, progress.variants(2, 0):
         progress.look(run, ["a", "b"])
         tell(run, "a", "hyde", 2, 9)
         tell(run, "b", "index")
@@ -78,7 +78,7 @@ def test_each_variant_that_runs_has_a_line_and_leaves_one_when_it_ends(run, caps
 
 
 def test_what_a_library_says_meanwhile_stands_above_the_bars(run, capsys, terminal):
-    with SweepProgress(2, 0, shown=True) as progress:
+    with SweepProgress(run, shown=True) as progress, progress.variants(2, 0):
         progress.look(run, ["a"])
         print("A library warns.", file=sys.stderr)
         progress.look(run, ["a"])
@@ -106,7 +106,7 @@ def screen(written):
 
 
 def test_nothing_is_shown_where_nothing_is_asked_for(run, capsys):
-    with SweepProgress(1, 0, shown=False) as progress:
+    with SweepProgress(run, shown=False) as progress, progress.variants(1, 0):
         progress.look(run, ["a"])
         progress.end(VariantState("a", "failed", "It broke."))
     assert capsys.readouterr() == ("", "")

@@ -6,8 +6,8 @@ import pytest
 from small_plans import install_doubles, run_jobs_here, write_plan
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.run import resume
-from rag_lab.experiment.run.resume import whole
+from rag_lab.experiment.run import outputs
+from rag_lab.experiment.run.outputs import whole
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan
 from rag_lab.records import Question, Score, Trace
@@ -88,7 +88,7 @@ def test_a_margin_that_is_declared_later_makes_the_report_anew(sweep):
 def test_another_code_runs_everything_again_and_another_page_is_made_anew(sweep, monkeypatch):
     monkeypatch.setattr("rag_lab.experiment.manifest.code_digest", lambda: "changed")
     assert sweep() == (set(OUTPUTS), ["baseline", "final_k-1"])
-    monkeypatch.setattr(resume, "_page_digest", lambda: "another template")
+    monkeypatch.setattr(outputs, "_page_digest", lambda: "another template")
     assert sweep() == (set(OUTPUTS), [])
 
 

@@ -53,11 +53,13 @@ def test_a_container_may_allow_fewer_cores(tmp_path, monkeypatch, quota, most):
     assert usable_cores() >= 1
 
 
-def test_what_variants_share_is_counted_for_none_of_them(tmp_path):
+def test_what_variants_share_is_counted_for_none_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_options, "free_mb", lambda: 1024.0)
     for name, record in {"a": {"peak_memory_mb": 900, "held_elsewhere_mb": 700}, "b": {"peak_memory_mb": 300}}.items():
         (tmp_path / "variants" / name).mkdir(parents=True)
         (tmp_path / "variants" / name / RECORD_FILE).write_text(json.dumps(record))
-    assert run_options._peak_mb(SimpleNamespace(path=tmp_path)) == 300
+    _, why = run_options.side_by_side([], [], SimpleNamespace(path=tmp_path))
+    assert "1.0 GB of memory free at 0.3 GB each" in why
 
 
 def variants(needs):
