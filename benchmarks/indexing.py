@@ -22,10 +22,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.split.chunks import split
+from rag_lab.corpus.corpus_index import CorpusIndex, open_index
+from rag_lab.corpus.folder import load_folder
 from rag_lab.models.protocols import Vectors
 
 DEFAULT_CORPUS = Path(__file__).resolve().parent.parent / "datasets/plant_docs/corpus"

@@ -30,9 +30,9 @@ import json, sys, time
 from pathlib import Path
 import bm25s
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.split.chunks import split
-from rag_lab.stores.analyzer import terms
+from rag_lab.corpus.folder import load_folder
+from rag_lab.corpus.chunks import split
+from rag_lab.stores.sparse import terms
 
 dataset = Path(sys.argv[1])
 texts = [child.text for child in split(load_folder(dataset / "corpus").documents, CorpusConfig()).children]

@@ -23,11 +23,9 @@ from indexing import packaged_model
 
 from rag_lab.models import shared as registry
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.analyzer import terms
-from rag_lab.stores.chroma import ChromaStore
 from rag_lab.stores.engine import ExactStore
-from rag_lab.stores.faiss import FaissStore
-from rag_lab.stores.sparse import BM25Index
+from rag_lab.stores.sparse import BM25Index, terms
+from rag_lab.stores.vector_stores import ChromaStore, FaissStore
 
 CHILDREN_PER_PARENT = 4  # what dense retrieval asks a store for
 SUBJECTS = ("pump", "valve", "conveyor", "press", "furnace", "robot", "boiler", "compressor")

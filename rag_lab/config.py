@@ -17,7 +17,7 @@ from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import listing
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.data.dataset import Dataset, dataset_folder, is_dataset
+from rag_lab.data.dataset import Dataset, find_dataset, is_dataset
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.models.config import ModelsConfig
 from rag_lab.rich_display import rich_display
@@ -154,7 +154,7 @@ def config_of(documents: Any) -> PipelineConfig:
     if not isinstance(documents, str | Path | Dataset):
         return PipelineConfig()
     try:
-        folder = documents.path if isinstance(documents, Dataset) else dataset_folder(documents)
+        folder = documents.path if isinstance(documents, Dataset) else find_dataset(documents)
     except DatasetError:  # which is said where its documents are read
         return PipelineConfig()
     path = folder / PIPELINE_FILE

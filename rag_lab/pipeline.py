@@ -13,11 +13,9 @@ from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
-from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.index.found_chunks import locate_all
-from rag_lab.corpus.index.vectors import TruncatedChildren
-from rag_lab.data.dataset import Dataset
-from rag_lab.data.inputs import dataset_of
+from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, open_index
+from rag_lab.corpus.found_chunks import locate_all
+from rag_lab.data.dataset import Dataset, dataset_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_lab._kit.machine import peak_memory_mb
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.corpus.corpus_index import open_index
 
 CPU_S = 240
 ADDRESS_BYTES = 6 * 2**30

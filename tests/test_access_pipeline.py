@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.corpus.corpus_index import open_index
 from rag_lab.memory.results import Memory
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace

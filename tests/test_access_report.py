@@ -9,7 +9,7 @@ from access_corpus import BASE, ask, models, write_corpus
 
 from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.corpus.corpus_index import open_index
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.page.report_page import write_report

@@ -10,7 +10,7 @@ from test_access_report import OWNED, RIGHTS, VARIANTS, asked, seen, write_run
 
 from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.corpus.corpus_index import open_index
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.ragas.table import SPECS
 from rag_lab.experiment.export import export_run

@@ -9,8 +9,8 @@ from small_dataset import write_dataset
 
 from rag_lab._kit.config_file import MAX_BYTES, parse_yaml, read_mapping
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.files.attributes import ATTRIBUTES_FILE
-from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.folder import list_files
+from rag_lab.corpus.rules import ATTRIBUTES_FILE
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError, ModelError
 from rag_lab.experiment import plan as planning

@@ -8,7 +8,7 @@ import pytest
 
 import rag_lab
 from rag_lab._kit.config_file import read_mapping
-from rag_lab.data.formats.registry import export_dataset, import_dataset
+from rag_lab.data.formats import export_dataset, import_dataset
 from rag_lab.evaluation.judge_check import judge_banner, load_check, save_check
 from rag_lab.evaluation.judge_trial import check_judge
 from rag_lab.experiment.config import ExperimentConfig

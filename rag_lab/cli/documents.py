@@ -45,8 +45,8 @@ def index(
       rag-lab index path/to/my_dataset --list
       rag-lab index path/to/my_dataset --remove reports/draft.docx
     """
-    from rag_lab.corpus.files.folder import list_files
-    from rag_lab.corpus.files.walk import removing
+    from rag_lab.corpus.folder import list_files
+    from rag_lab.corpus.rules import removing
     from rag_lab.data.dataset import corpus_folder, find_dataset
 
     guard: AbstractContextManager[None] = nullcontext()
@@ -179,8 +179,8 @@ def import_(
 
     A table has RAGAs' columns: user_input, reference, reference_contexts.
     """
-    from rag_lab.data.evidence import grades_text
-    from rag_lab.data.formats.registry import import_dataset
+    from rag_lab.data.formats import import_dataset
+    from rag_lab.data.labels import grades_text
 
     options = {"split": split} if split else {}
     dataset, problems = import_dataset(format, source, target, force=force, language=language, **options)
@@ -208,7 +208,7 @@ def export(
       rag-lab datasets export plant_docs plant_beir
     """
     from rag_lab.data.dataset import Dataset
-    from rag_lab.data.formats.registry import export_dataset
+    from rag_lab.data.formats import export_dataset
 
     problems = export_dataset(Dataset.load(dataset), format, target)
     typer.echo(f"{target}: written{', without what follows:' if problems else ''}")

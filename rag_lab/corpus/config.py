@@ -10,21 +10,21 @@ from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, Kind
 
 _LOAD = "rag_lab.corpus.load"
-_SPLIT = "rag_lab.corpus.split"
+_SPLIT = "rag_lab.corpus"
 
 FILE_READERS = Kind(
     "file reader",
     "rag_lab.file_readers",
     {
-        "text": BuiltIn(f"{_LOAD}.text:load_text", "text as it is"),
-        "markdown": BuiltIn(f"{_LOAD}.text:load_markdown", "Markdown as it is"),
-        "html": BuiltIn(f"{_LOAD}.html:load_html", "HTML as Markdown"),
-        "docx": BuiltIn(f"{_LOAD}.docx:load_docx", "Word files as Markdown"),
-        "spreadsheet": BuiltIn(f"{_LOAD}.spreadsheet:load_spreadsheet", "sheets as tables"),
-        "delimited": BuiltIn(f"{_LOAD}.delimited:load_delimited", "values between separators as a table"),
-        "pdf_text": BuiltIn(f"{_LOAD}.pdf_text:load_pdf", "PDF pages as text", "pymupdf", "pymupdf"),
+        "text": BuiltIn(f"{_LOAD}.loader:load_text", "text as it is"),
+        "markdown": BuiltIn(f"{_LOAD}.loader:load_markdown", "Markdown as it is"),
+        "html": BuiltIn(f"{_LOAD}.markup:load_html", "HTML as Markdown"),
+        "docx": BuiltIn(f"{_LOAD}.markup:load_docx", "Word files as Markdown"),
+        "spreadsheet": BuiltIn(f"{_LOAD}.tables:load_spreadsheet", "sheets as tables"),
+        "delimited": BuiltIn(f"{_LOAD}.tables:load_delimited", "values between separators as a table"),
+        "pdf_text": BuiltIn(f"{_LOAD}.pymupdf_pdf:load_pdf", "PDF pages as text", "pymupdf", "pymupdf"),
         "pdf_tables": BuiltIn(
-            f"{_LOAD}.pdf_tables:load_pdf_tables", "PDF pages with ruled tables", "pymupdf", "pymupdf"
+            f"{_LOAD}.pymupdf_pdf:load_pdf_tables", "PDF pages with ruled tables", "pymupdf", "pymupdf"
         ),
         "pdfium": BuiltIn(f"{_LOAD}.pdfium:load_pdfium", "PDF pages as text", "pypdfium2", "pypdfium2"),
     },

@@ -11,7 +11,7 @@ from rag_lab.corpus_profile.measures import Length, SimilarFiles
 from rag_lab.models.card.small_model import better_model, is_small_model
 from rag_lab.models.providers import CHAT_MODELS, providers_of
 from rag_lab.models.shared import provider_problem
-from rag_lab.stores.analyzer import analyzer_for
+from rag_lab.stores.sparse import analyzer_for
 
 _ENGLISH_ONLY = "sentence_transformers:minilm"
 _MANY_TABLES = 0.1  # of the pages

@@ -10,9 +10,9 @@ from typing import Any
 from tqdm import tqdm
 
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.headings import headings
 from rag_lab.corpus.languages import language_of, main_language
-from rag_lab.corpus.load.pdf_text import scanned_pages
+from rag_lab.corpus.load.pymupdf_pdf import scanned_pages
+from rag_lab.corpus.spans import headings
 from rag_lab.corpus_profile.advice import Advice, Facts, advise
 from rag_lab.corpus_profile.measures import Length, SimilarFiles, holds_table, lengths_of_chunks, similar_files
 from rag_lab.data.sampling import cluster_proposal

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import combinations
 
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import row_spans
 from rag_lab.errors import ModelError
 from rag_lab.models.shared import embedder

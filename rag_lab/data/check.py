@@ -12,15 +12,14 @@ from typing import Any
 
 from rag_lab._kit.wording import some_of
 from rag_lab.access import may_see
+from rag_lab.corpus.build_index import files_of_the_same_text, repeats
+from rag_lab.corpus.chunk_store import ChunkStore, locate_evidence, write_chunks
+from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.folder import LoadedCorpus, load_folder
-from rag_lab.corpus.index.build import files_of_the_same_text, repeats
-from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
-from rag_lab.corpus.index.locate import locate_evidence
+from rag_lab.corpus.folder import LoadedCorpus, load_folder
 from rag_lab.corpus.spans import words
-from rag_lab.corpus.split.chunks import split
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.evidence import (
+from rag_lab.data.labels import (
     RepeatedEvidence,
     grades_text,
     question_problem,
@@ -87,10 +86,10 @@ def contradictions(dataset: Dataset) -> list[Problem]:
     return [Problem(str(dataset.questions_path), reason)]
 
 
-def copied_files(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
+def copied_files(dataset: Dataset, corpus: LoadedCorpus, same_files: Mapping[str, Sequence[str]]) -> list[Problem]:
     """Return a problem where files read the same as others that the same people may see."""
     labels = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
-    found = repeats(((item.source, item.page, item.text) for item in corpus.documents), labels)
+    found = repeats(same_files, labels)
     if not found:
         return []
     pairs = [f"{copy} as {original}" for copy, original in sorted(found.items())]
@@ -176,12 +175,15 @@ class DatasetCheck:
         return {**asdict(self), "unanswerable_share": self.unanswerable_share}
 
     def __str__(self) -> str:
+        classes, tags = (
+            ", ".join(f"{name} {count}" for name, count in counts.items()) for counts in (self.by_class, self.by_tag)
+        )
         head = f"{self.name}: {self.n_questions} questions over {self.n_files} files"
         of_questions = [
             f"  answerable    {self.n_answerable}, unanswerable {self.n_questions - self.n_answerable} "
             f"({self.unanswerable_share or 0:.0%})",
-            f"  classes       {_counts(self.by_class)}",
-            *([f"  tags          {_counts(self.by_tag)}"] if self.by_tag else []),
+            f"  classes       {classes}",
+            *([f"  tags          {tags}"] if tags else []),
             f"  evidence      {self.n_evidence} items, {self.n_with_page} with page, {self.n_with_quote} with quote, "
             f"{self.n_found} found in the corpus",
             *([f"  grades        {self.grades}"] if self.grades else []),
@@ -241,7 +243,7 @@ def check(dataset: Dataset) -> DatasetCheck:
             *dataset.problems,
             *contradictions(dataset),
             *corpus.problems,
-            *copied_files(dataset, corpus),
+            *copied_files(dataset, corpus, same_files),
             *unfound,
             *unmet_access(dataset, corpus),
         ),
@@ -251,10 +253,6 @@ def check(dataset: Dataset) -> DatasetCheck:
         clusters=cluster_proposal(questions, "none"),
         missing=() if dataset.questions_path.exists() else (_NO_QUESTIONS,),
     )
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,15 +276,15 @@ def lengths_of(questions: Iterable[Question], documents: Iterable[Document]) -> 
     """Return the lengths of questions and answers in words, and of documents in characters."""
     asked = list(questions)
     answers = [answer for question in asked for answer in question.answers]
-    return {
-        "questions": _spread([len(words(question.text)) for question in asked], "words"),
-        "answers": _spread([len(words(answer)) for answer in answers], "words"),
-        "documents": _spread([len(document.text) for document in documents], "characters"),
+    measured = {
+        "questions": ([len(words(question.text)) for question in asked], "words"),
+        "answers": ([len(words(answer)) for answer in answers], "words"),
+        "documents": ([len(document.text) for document in documents], "characters"),
     }
-
-
-def _spread(values: Sequence[int], unit: str) -> Lengths:
-    ranked = sorted(values) or [0]
-    # The smallest value that at least this share of the values do not exceed.
-    median, most = (ranked[ceil(share * len(ranked)) - 1] for share in (0.5, 0.9))
-    return Lengths(len(values), unit, ranked[0], median, most, ranked[-1])
+    found = {}
+    for name, (values, unit) in measured.items():
+        ranked = sorted(values) or [0]
+        # The smallest value that at least this share of the values do not exceed.
+        median, most = (ranked[ceil(share * len(ranked)) - 1] for share in (0.5, 0.9))
+        found[name] = Lengths(len(values), unit, ranked[0], median, most, ranked[-1])
+    return found

@@ -1,7 +1,6 @@
 """questions.jsonl: one labelled question a line. What is wrong in a line is reported and the rest is used."""
 
 import json
-import math
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -29,14 +28,6 @@ def _encodable(text: str) -> str:
 
 # A string that can be written: an escape in JSON can spell half of a surrogate pair.
 Text = Annotated[str, AfterValidator(_encodable)]
-
-
-def finite(text: str) -> float:
-    """Return the number that `text` spells."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text!r} is not finite")
-    return number
 
 
 def describe(error: ValidationError) -> str:

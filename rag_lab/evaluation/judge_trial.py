@@ -20,13 +20,12 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from rag_lab.corpus.build_index import CHUNKS
+from rag_lab.corpus.chunk_store import ChunkStore, locate_evidence, write_chunks
+from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.index.build import CHUNKS
-from rag_lab.corpus.index.chunk_store import ChunkStore, write_chunks
-from rag_lab.corpus.index.locate import locate_evidence
-from rag_lab.corpus.split.chunks import split
-from rag_lab.data import perturb
+from rag_lab.corpus.folder import load_folder
+from rag_lab.data import synthetic
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sampling import stratified
 from rag_lab.errors import DatasetError
@@ -52,7 +51,7 @@ class TrialItem:
     """An answer that the judge must score; `perturbation` is None where it is right."""
 
     trace: Trace
-    perturbation: perturb.Perturbation | None = None
+    perturbation: synthetic.Perturbation | None = None
 
 
 def trial_items(dataset: Dataset, n_questions: int, seed: int = 0) -> list[TrialItem]:
@@ -83,17 +82,17 @@ def _contexts(question: Question) -> list[str]:
 
 def _items(question: Question, others: Sequence[Question]) -> list[TrialItem]:
     right, contexts = question.answers[0], _contexts(question)
-    wrong: dict[perturb.Perturbation, str | None] = {
-        "swapped_entity": perturb.swap_entity(
-            right, [name for other in others for name in perturb.entities(other.answers[0])]
+    wrong: dict[synthetic.Perturbation, str | None] = {
+        "swapped_entity": synthetic.swap_entity(
+            right, [name for other in others for name in synthetic.entities(other.answers[0])]
         ),
-        "negation": perturb.negate(right),
-        "changed_number": perturb.change_number(right),
-        "unsupported_sentence": perturb.add_unsupported_sentence(right, [other.answers[0] for other in others]),
+        "negation": synthetic.negate(right),
+        "changed_number": synthetic.change_number(right),
+        "unsupported_sentence": synthetic.add_unsupported_sentence(right, [other.answers[0] for other in others]),
     }
     items = [TrialItem(_trace(question, right, contexts))]
     items += [TrialItem(_trace(question, text, contexts), name) for name, text in wrong.items() if text is not None]
-    moved = perturb.move_citation(contexts, [context for other in others for context in _contexts(other)])
+    moved = synthetic.move_citation(contexts, [context for other in others for context in _contexts(other)])
     return items if moved is None else [*items, TrialItem(_trace(question, right, [moved]), "moved_citation")]
 
 
@@ -126,11 +125,11 @@ def try_metric(
     """
     items = trial_items(dataset, n_questions, seed)
     scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
-    return discriminations(parse_name(metric).name, items, scores, perturb.PERTURBATIONS)
+    return discriminations(parse_name(metric).name, items, scores, synthetic.PERTURBATIONS)
 
 
 def discriminations(
-    metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[perturb.Perturbation]
+    metric: str, items: Sequence[TrialItem], scores: Sequence[Score], seen: Collection[synthetic.Perturbation]
 ) -> list[Discrimination]:
     """Return one result for each perturbation of `seen`, and one of all; answers without a score are out."""
     results = []
@@ -187,7 +186,7 @@ def check_judge(
     correct = _score(correctness, items, store, progress)
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
     # A moved citation is seen only where the passages are read.
-    texts = [name for name in perturb.PERTURBATIONS if name != "moved_citation"]
+    texts = [name for name in synthetic.PERTURBATIONS if name != "moved_citation"]
     return JudgeCheck(
         judge=model_name(identity),
         identity=identity,
@@ -197,7 +196,7 @@ def check_judge(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
         telling=(
-            *discriminations(faithfulness.name, items, first, perturb.PERTURBATIONS),
+            *discriminations(faithfulness.name, items, first, synthetic.PERTURBATIONS),
             *discriminations(correctness.name, items, correct, texts),
         ),
         agreement=_agreement(faithfulness.name, first, second),

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_lab._kit.wording import counted, some_of
-from rag_lab.data.evidence import distinct
-from rag_lab.data.formats.trec import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
+from rag_lab.data.formats import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
+from rag_lab.data.labels import distinct
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.measures.coverage import counted_ranks
 from rag_lab.evaluation.metric import find_gap

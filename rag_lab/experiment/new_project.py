@@ -14,12 +14,12 @@ from typing import Any
 import yaml
 
 from rag_lab.config import PIPELINE_FILE, PipelineConfig, nested
-from rag_lab.corpus.files.folder import list_files
-from rag_lab.corpus.files.walk import CORPUS_FOLDER, NO_DOCUMENTS
+from rag_lab.corpus.folder import NO_DOCUMENTS, list_files
+from rag_lab.corpus.rules import CORPUS_FOLDER
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile, profile
 from rag_lab.data.dataset import METADATA_FILE, is_dataset
-from rag_lab.data.drafted_questions import drafted_questions
 from rag_lab.data.questions_file import QUESTIONS_FILE, write_questions
+from rag_lab.data.synthetic import drafted_questions
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.without_file import what_changes
 from rag_lab.pipeline import Pipeline

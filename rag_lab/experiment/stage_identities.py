@@ -18,9 +18,9 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Kind
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig, choices_of, dotted_keys, module_kinds
-from rag_lab.corpus.files.reading import Reading
-from rag_lab.corpus.index.build import Recipe
-from rag_lab.corpus.split.splitter import splitter_of
+from rag_lab.corpus.build_index import Recipe
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.splitters import splitter_of
 from rag_lab.errors import ConfigError, ModelError, RagLabError
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Limits, checkout_file
@@ -43,7 +43,7 @@ from rag_lab.stages.run_stage import with_readers
 from rag_lab.stages.stage import Off
 from rag_lab.stages.steps import STEPS, step_of
 from rag_lab.stores import registry
-from rag_lab.stores.analyzer import analyzer_for
+from rag_lab.stores.sparse import analyzer_for
 
 _ANALYZER = "retrieval.analyzer"
 _MISSING_READERS = {

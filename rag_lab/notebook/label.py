@@ -92,23 +92,25 @@ class Labelling(Clickable):
         quote = quote.strip() or found.quote
         if " ".join(quote.split()) not in " ".join(found.text.split()):
             raise ConfigError(f"Passage {number} does not hold {quote!r:.80}; give words as they stand in it.")
-        self._keep(labels.add_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
+        passage = found.hit.source, found.hit.page, quote
+        self._keep(labels.write_label(self._dataset, self.question, answered_by=passage))
 
     def drop(self, number: int, quote: str = "") -> None:
         """Take back that words of a passage answer the question, as `take` has them."""
         found = self._passage(number)
         quote = quote.strip() or found.quote
-        self._keep(labels.drop_evidence(self._dataset, self.question, found.hit.source, found.hit.page, quote))
+        passage = found.hit.source, found.hit.page, quote
+        self._keep(labels.write_label(self._dataset, self.question, not_answered_by=passage))
 
     def answer(self, text: str) -> None:
         """Write a right answer in words."""
         if not text.strip():
             raise ConfigError("The answer is empty; write what is right, as in: 290 bar")
-        self._keep(labels.add_answer(self._dataset, self.question, text.strip()))
+        self._keep(labels.write_label(self._dataset, self.question, answer=text.strip()))
 
     def no_answer(self) -> None:
         """Write that the documents hold no answer."""
-        self._keep(labels.mark_unanswerable(self._dataset, self.question))
+        self._keep(labels.write_label(self._dataset, self.question, unanswerable=True))
 
     def undo(self) -> None:
         """Put back what the last label changed."""

@@ -10,8 +10,8 @@ from rag_lab._kit.config_file import Section
 from rag_lab.records import QUERY_CLASSES, Level, QueryClass
 from rag_lab.stages import kinds
 from rag_lab.stages.prompts.chat_template import BUILT_IN, PLACES, ChatTemplate, prompt_name
-from rag_lab.stores.analyzer import AnalyzerChoice, analyzer_for
 from rag_lab.stores.config import Unit
+from rag_lab.stores.sparse import AnalyzerChoice, analyzer_for
 
 _Name = Annotated[str, AfterValidator(prompt_name)]
 _MODES = kinds.Modes()

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.registry import Kind, Module, from_object
-from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rag_lab._kit.custom_code import CustomCodeError, numbers
-from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.models.protocols import PairScorer
 from rag_lab.models.truncation import truncated_in_pairs
 from rag_lab.records import Hit, Trace

@@ -25,12 +25,12 @@ class StoreInfo:
 
 
 STORES: dict[str, StoreInfo] = {
-    "chroma": StoreInfo("rag_lab.stores.chroma:ChromaStore", "chromadb", ("chromadb",), served=True),
+    "chroma": StoreInfo("rag_lab.stores.vector_stores:ChromaStore", "chromadb", ("chromadb",), served=True),
     "exact": StoreInfo("rag_lab.stores.engine:ExactStore", "numpy", ("numpy",)),
-    "faiss": StoreInfo("rag_lab.stores.faiss:FaissStore", "faiss", ("faiss-cpu",)),
-    "qdrant": StoreInfo("rag_lab.stores.qdrant:QdrantStore", "qdrant_client", ("qdrant-client",), served=True),
-    "duckdb": StoreInfo("rag_lab.stores.duckdb:DuckDBStore", "duckdb", ("duckdb",)),
-    "milvus": StoreInfo("rag_lab.stores.milvus:MilvusStore", "milvus_lite", ("milvus-lite",)),
+    "faiss": StoreInfo("rag_lab.stores.vector_stores:FaissStore", "faiss", ("faiss-cpu",)),
+    "qdrant": StoreInfo("rag_lab.stores.vector_stores:QdrantStore", "qdrant_client", ("qdrant-client",), served=True),
+    "duckdb": StoreInfo("rag_lab.stores.vector_stores:DuckDBStore", "duckdb", ("duckdb",)),
+    "milvus": StoreInfo("rag_lab.stores.vector_stores:MilvusStore", "milvus_lite", ("milvus-lite",)),
 }
 STORE_NAMES = tuple(STORES)
 
@@ -43,25 +43,6 @@ VECTOR_STORES = Kind(
     },
     call="__call__(self, embeddings)",
 )
-
-
-def store_url_problem(name: str, url: str) -> str:
-    """Return what is wrong with `url` for the store `name`, or ''."""
-    if not url:
-        return ""
-    if name in STORES and not STORES[name].served:
-        served = " and ".join(name for name in STORE_NAMES if STORES[name].served)
-        return f"{name} has no server, so url must be empty; {served} may have one"
-    try:
-        parts = urlsplit(url)
-        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number
-        whole = False
-    if not whole:
-        return "url must be http://host:port or https://host:port"
-    if parts.username or parts.password or parts.query:
-        return "url must hold no user, password or key, because it is written into results"
-    return ""
 
 
 class StoreConfig(Section):
@@ -77,6 +58,18 @@ class StoreConfig(Section):
 
     @model_validator(mode="after")
     def _url_fits(self) -> StoreConfig:
-        if problem := store_url_problem(self.name, self.url):
-            raise ValueError(problem)
+        if not self.url:
+            return self
+        if self.name in STORES and not STORES[self.name].served:
+            served = " and ".join(name for name, info in STORES.items() if info.served)
+            raise ValueError(f"{self.name} has no server, so url must be empty; {served} may have one")
+        try:
+            parts = urlsplit(self.url)
+            is_whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # a port that is no number
+            is_whole = False
+        if not is_whole:
+            raise ValueError("url must be http://host:port or https://host:port")
+        if parts.username or parts.password or parts.query:
+            raise ValueError("url must hold no user, password or key, because it is written into results")
         return self

@@ -1,33 +1,158 @@
-"""The search that all stores share: an engine proposes rows, wide enough for ties; the rows' own vectors order them.
+"""Vectors in a folder, and the search that all stores share: an engine proposes rows, the rows' own vectors order them.
+
+A row is a distinct vector with its access label; the ids that have it are its copies. The engine gets each row once: a
+graph of near neighbours (HNSW) loses its way among copies, which fill each other's lists of neighbours.
+
+Engines add up in different orders, so the cosines of equal vectors differ in the seventh digit from engine to engine.
+So an engine is asked for more than is wanted, wide enough for ties. What it found is scored once more here, in double
+precision, and rounded to what single precision can tell: every exact store returns the same list, ties included.
 
 Vectors may lie on a server, which may have lost them since they were written.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 import numpy as np
+import numpy.typing as npt
 from filelock import FileLock
 
 from rag_lab.errors import RagLabError, StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.redaction import one_line
-from rag_lab.stores.rows import Cosines, Found, Numbers, Positions, Rows, batches
 
-_FILE = "server.json"
+Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
+Cosines = npt.NDArray[np.float64]
+Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
+Numbers = tuple[int, ...]  # labels by their position in `Rows.labels`
+
+_SERVER_FILE = "server.json"
 _LOGGER = logging.getLogger(__name__)
 _TIE_MARGIN = 16  # neighbours fetched beyond k, to see whether a tie crosses the cut
 _ROUNDING = 1e-5  # cosines of engines may differ by this from those in double precision
 _QUERIES_AT_ONCE = 256
+_DIGITS = 7
+_SCANNED_AT_ONCE = 65_536
+
+
+class Rows:
+    """Vectors and labels by row, and ids by position, in a folder; vectors stay on disk and are mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        # (n, dim), in the order in which the ids first have them.
+        self.vectors: Vectors = np.load(path / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        self.ids: list[str] = json.loads((path / "ids.json").read_text(encoding="utf-8"))  # at each position
+        self.labels: list[str] = json.loads((path / "labels.json").read_text(encoding="utf-8"))  # the distinct ones
+        self.label_numbers: npt.NDArray[np.int32] = np.load(path / "labels.npy", allow_pickle=False)  # of each row
+        row_of: Positions = np.load(path / "rows.npy", allow_pickle=False)
+        # The positions, those of row 0 first, in order within a row; and where those of each row begin.
+        self._copies: tuple[Positions, Positions] | None = None
+        if len(row_of) > len(self.vectors):
+            by_row = np.argsort(row_of, kind="stable")
+            self._copies = by_row, np.searchsorted(row_of[by_row], np.arange(len(self) + 1))
+
+    @classmethod
+    def write(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str]) -> Rows:
+        """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made."""
+        if not len(ids) == len(vectors) == len(labels) > 0:
+            raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")
+        path.mkdir(parents=True)
+        numbers: dict[bytes, int] = {}
+        pairs = zip(np.ascontiguousarray(vectors, np.float32), labels, strict=True)
+        keys = (hashlib.blake2b(vector.tobytes() + label.encode(), digest_size=16).digest() for vector, label in pairs)
+        rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+        firsts = np.unique(rows, return_index=True)[1]
+        kept = vectors if len(firsts) == len(vectors) else vectors[firsts]
+        np.save(path / "vectors.npy", np.ascontiguousarray(kept, np.float32), allow_pickle=False)
+        np.save(path / "rows.npy", rows, allow_pickle=False)
+        distinct = {label: number for number, label in enumerate(dict.fromkeys(labels[first] for first in firsts))}
+        label_numbers = np.array([distinct[labels[first]] for first in firsts], np.int32)
+        np.save(path / "labels.npy", label_numbers, allow_pickle=False)
+        (path / "labels.json").write_text(json.dumps(list(distinct)), encoding="utf-8")
+        (path / "ids.json").write_text(json.dumps(list(ids)), encoding="utf-8")
+        return cls(path)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def mask(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Return (n,): whether each position has one of these labels."""
+        wanted = np.zeros(len(self.labels), np.bool_)
+        wanted[list(numbers)] = True
+        return wanted[self.label_numbers]
+
+    def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        """Return the nearest rows with these labels, and cosines in single precision: (n_queries, n_wanted) each."""
+        positions = np.full((len(queries), 0), -1, np.int64)
+        cosines = np.zeros((len(queries), 0))
+        allowed = np.arange(len(self)) if numbers is None else np.flatnonzero(self.mask(numbers))
+        for part in batches(len(allowed), _SCANNED_AT_ONCE):  # so that a scan needs little memory
+            block = allowed[part]
+            vectors = self.vectors[part] if numbers is None else self.vectors[block]
+            near = queries @ vectors.T
+            if near.shape[1] <= n_wanted:
+                best = np.broadcast_to(np.arange(near.shape[1]), near.shape)
+            else:  # the columns of the largest, in no order
+                best = np.argpartition(near, -n_wanted, axis=1)[:, -n_wanted:]
+            positions = np.hstack([positions, block[best]])
+            cosines = np.hstack([cosines, np.take_along_axis(near, best, axis=1)])
+        order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_wanted]
+        return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+
+    def rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
+        """Return the k best of each query's candidates `positions`, (n_queries, c >= k), with cosines, best first."""
+        cosines = np.zeros(positions.shape)
+        for row, (query, candidates) in enumerate(zip(queries.astype(np.float64), positions, strict=True)):
+            cosines[row] = self.vectors[candidates].astype(np.float64) @ query  # one query's vectors fit the cache
+        cosines = np.where(positions < 0, -np.inf, cosines.round(_DIGITS))
+        order = np.lexsort((positions, -cosines), axis=1)[:, :k]
+        return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+
+    def expand(self, rows: Positions, cosines: Cosines, k: int) -> tuple[list[list[int]], list[list[float]]]:
+        """Return the k best positions of each query, best first, equal cosines by position.
+
+        `rows` and `cosines`, (n_queries, c), are its c best rows: c is k, or all that there are.
+        """
+        if self._copies is None:
+            return rows.tolist(), cosines.tolist()
+        by_row, starts = self._copies
+        found: tuple[list[list[int]], list[list[float]]] = ([], [])
+        for best, its_cosines in zip(rows, cosines, strict=True):
+            copies = [by_row[starts[row] : starts[row + 1]][:k] for row in best]
+            positions = np.concatenate(copies)
+            near = np.repeat(its_cosines, [len(each) for each in copies])
+            order = np.lexsort((positions, -near))[:k]
+            found[0].append(positions[order].tolist())
+            found[1].append(near[order].tolist())
+        return found
+
+
+def batches(n: int, size: int) -> list[slice]:
+    """Return slices of `size` that cover n items."""
+    return [slice(start, start + size) for start in range(0, n, size)]
+
+
+def padded(
+    rows: Sequence[Sequence[int]], cosines: Sequence[Iterable[float]], n_wanted: int
+) -> tuple[Positions, Cosines]:
+    """Return an engine's lists as arrays, (n_queries, n_wanted): shorter ones end with row -1, cosine -inf."""
+    positions = np.full((len(rows), n_wanted), -1, np.int64)
+    values = np.full((len(rows), n_wanted), -np.inf)
+    for number, (row, near) in enumerate(zip(rows, cosines, strict=True)):
+        positions[number, : len(row)] = row
+        values[number, : len(row)] = list(near)
+    return positions, values
 
 
 @dataclass(frozen=True)
@@ -36,16 +161,6 @@ class Server:
 
     url: str
     collection: str
-
-    @classmethod
-    def write(cls, path: Path, url: str, rows: Rows) -> Self:
-        """Note in the folder `path` that `rows` lie at `url`, and return where."""
-        content = hashlib.sha256(json.dumps([rows.ids, rows.labels]).encode())
-        content.update(rows.label_numbers.tobytes())
-        content.update(rows.vectors.data.cast("B"))
-        server = cls(url, f"rag_lab_{content.hexdigest()[:40]}")
-        (path / _FILE).write_text(json.dumps(asdict(server)), encoding="utf-8")
-        return server
 
     @property
     def address(self) -> tuple[str, int, bool]:
@@ -56,19 +171,21 @@ class Server:
 
 
 @contextmanager
-def answering(server: Server | None) -> Iterator[None]:
-    """Turn whatever a server's client raises inside into one sentence; without a server, change nothing."""
+def failing(what: Server | str | None) -> Iterator[None]:
+    """Turn whatever a server's client, or the code of others, raises inside into one sentence; nothing for None."""
     try:
         yield
     except RagLabError:
         raise
     except Exception as error:  # clients pass on what their transport raises: time-outs, refusals, protocol errors
-        if server is None:
+        if what is None:
             raise
-        reason = one_line(str(error)) or type(error).__name__
-        raise StoreError(
-            f"The vector store at {server.url} failed: {reason}; is it running, and is store.url right?"
-        ) from error
+        if isinstance(what, Server):
+            reason = one_line(str(error)) or type(error).__name__
+            sentence = f"The vector store at {what.url} failed: {reason}; is it running, and is store.url right?"
+        else:
+            sentence = f"The {what} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}."
+        raise StoreError(sentence) from error
 
 
 class SearchedRows(ABC):
@@ -87,13 +204,8 @@ class SearchedRows(ABC):
     @cached_property
     def server(self) -> Server | None:
         """Where the vectors are searched, or None where the engine works in the folder."""
-        path = self.path / _FILE
+        path = self.path / _SERVER_FILE
         return Server(**json.loads(path.read_bytes())) if path.exists() else None
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """The distinct labels of what is stored."""
-        return frozenset(self.rows.labels)
 
     def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> Found:
         """Return the ids nearest to each row of `vectors`, (n_queries, dim), and their cosines.
@@ -101,14 +213,18 @@ class SearchedRows(ABC):
         Best first; equal cosines in the order in which `build` had the ids. Only ids whose label is in `allowed` are
         searched (all where it is None), so a list has min(k, number of these) entries.
         """
-        numbers = self.rows.numbers_of(allowed)
-        n = self.rows.count(numbers)
+        labels = enumerate(self.rows.labels)
+        numbers = None if allowed is None else tuple(number for number, label in labels if label in allowed)
+        if numbers is None or len(numbers) == len(self.rows.labels):  # all are allowed: no filter is needed
+            numbers, n = None, len(self.rows)
+        else:
+            n = int(self.rows.mask(numbers).sum())
         if not n:
             return [[] for _ in vectors], [[] for _ in vectors]
         ids: list[list[str]] = []
         cosines: list[list[float]] = []
         for part in batches(len(vectors), _QUERIES_AT_ONCE):
-            with answering(self.server):
+            with failing(self.server):
                 rows, near = self._search(vectors[part], min(k, n), n, numbers)
             positions, scores = self.rows.expand(rows, near, k)
             ids += [[self.rows.ids[position] for position in found] for found in positions]
@@ -160,9 +276,13 @@ class EngineStore(SearchedRows):
         """
         rows = Rows.write(path, ids, vectors, labels)
         if url:
-            Server.write(path, url, rows)
+            content = hashlib.sha256(json.dumps([rows.ids, rows.labels]).encode())
+            content.update(rows.label_numbers.tobytes())
+            content.update(rows.vectors.data.cast("B"))
+            server = Server(url, f"rag_lab_{content.hexdigest()[:40]}")
+            (path / _SERVER_FILE).write_text(json.dumps(asdict(server)), encoding="utf-8")
         store = cls(path)
-        with answering(store.server):
+        with failing(store.server):
             store._fill()
 
     @classmethod
@@ -184,7 +304,7 @@ class ServedStore(EngineStore):
         if n_rows == len(self.rows):
             return
         if self.server is not None and n_rows is not None:
-            self._delete(self.server)
+            self._connect(self.server).delete_collection(self.server.collection)
         self._write(self.server)
 
     def _served(self, server: Server) -> Server:
@@ -205,9 +325,10 @@ class ServedStore(EngineStore):
     def _n_rows(self, server: Server) -> int | None:
         """Return how many rows the collection has, None where there is no such collection."""
 
+    @staticmethod
     @abstractmethod
-    def _delete(self, server: Server) -> None:
-        """Delete the collection."""
+    def _connect(server: Server) -> Any:
+        """Return a client of the server, which has the method `delete_collection(name)`."""
 
 
 class ExactStore(EngineStore):

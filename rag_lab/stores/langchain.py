@@ -20,8 +20,7 @@ from langchain_core.vectorstores import VectorStore as LangChainVectorStore
 
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.engine import SearchedRows
-from rag_lab.stores.rows import Cosines, Numbers, Positions, batches
+from rag_lab.stores.engine import Cosines, Numbers, Positions, SearchedRows, batches
 
 LabelFilter = Callable[[frozenset[str]], Mapping[str, Any]]
 

@@ -4,12 +4,11 @@ Of a custom store the workbench keeps the rows, checks what it finds, and scores
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from rag_lab._kit.digest import source_digest
 from rag_lab._kit.registry import FACTORY, parse_parameters
@@ -17,64 +16,26 @@ from rag_lab.errors import ConfigError, RagLabError, StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
 from rag_lab.stores.config import STORES, VECTOR_STORES, StoreConfig
-from rag_lab.stores.engine import EngineStore, ExactStore, SearchedRows
-from rag_lab.stores.rows import Cosines, Numbers, Positions, Rows, padded
+from rag_lab.stores.engine import (
+    Cosines,
+    EngineStore,
+    ExactStore,
+    Numbers,
+    Positions,
+    Rows,
+    SearchedRows,
+    failing,
+    padded,
+)
 
 _FOLDER = "own"
 
 
-class Stores(Protocol):
+class Stores(NamedTuple):
     """What builds stores and opens them; see `EngineStore`."""
 
-    def build(self, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
-        """Write a new store into the folder `path`."""
-
-    def open(self, path: Path) -> SearchedRows:
-        """Return the store that `build` wrote."""
-
-
-class CustomStores:
-    """Stores of a class, or an instance, with `build` and `open` as `EngineStore` has them. Its ids are row numbers."""
-
-    def __init__(self, custom: Any, what: str) -> None:
-        self._custom, self._what = custom, what
-
-    def build(self, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
-        """Write the rows, and let the custom store write its files into a folder of them."""
-        rows = Rows.write(path, ids, vectors, labels)
-        names = [str(row) for row in range(len(rows))]
-        of_rows = [rows.labels[number] for number in rows.label_numbers.tolist()]
-        with _asking(self._what):
-            self._custom.build(path / _FOLDER, names, rows.vectors, of_rows, url)
-
-    def open(self, path: Path) -> SearchedRows:
-        """Return the custom store, checked."""
-        with _asking(self._what):
-            return CustomStore(path, self._custom.open(path / _FOLDER), self._what)
-
-
-class LangChainStores:
-    """Stores of LangChain's, built by `factory(embeddings)`; opening one adds the rows that it does not hold yet.
-
-    The factory returns a LangChain vector store with these embeddings, or a pair of it and a label filter.
-    """
-
-    def __init__(self, factory: Any, parameters: Mapping[str, Any], what: str) -> None:
-        self._factory, self._parameters, self._what = factory, parameters, what
-
-    def build(self, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
-        """Write the rows."""
-        Rows.write(path, ids, vectors, labels)
-
-    def open(self, path: Path) -> SearchedRows:
-        """Return a store that holds the rows."""
-        from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings
-
-        rows = ExactStore(path)
-        with _asking(self._what):
-            built = self._factory(PrecomputedEmbeddings(rows), **self._parameters)
-            store, label_filter = built if isinstance(built, tuple) else (built, None)
-            return LangChainStore.fill(rows, store, label_filter)
+    build: Callable[..., Any]
+    open: Callable[[Path], SearchedRows]
 
 
 class CustomStore(SearchedRows):
@@ -88,7 +49,7 @@ class CustomStore(SearchedRows):
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         allowed = None if numbers is None else frozenset(self.rows.labels[number] for number in numbers)
-        with _asking(self._what):
+        with failing(self._what):
             ids, cosines = self._custom.search(queries, n_wanted, allowed)
             found = [[int(name) for name in some] for some in ids]
             near = [[float(cosine) for cosine in some] for some in cosines]
@@ -97,18 +58,6 @@ class CustomStore(SearchedRows):
         if any(len(set(rows)) < len(rows) or min(rows, default=0) < 0 or len(rows) > n_wanted for rows in found):
             raise StoreError(f"The {self._what} returned an id twice, none of its ids, or more than {n_wanted}.")
         return padded(found, near, n_wanted)
-
-
-@contextmanager
-def _asking(what: str) -> Iterator[None]:
-    """Turn whatever the code of others raises into a sentence."""
-    try:
-        yield
-    except RagLabError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise StoreError(f"The {what} raised {type(error).__name__}: {reason}.") from error
 
 
 def store_problem(name: str) -> str:
@@ -134,16 +83,52 @@ def store_class(name: str) -> type[EngineStore]:
 def stores_of(store: StoreConfig, override: Any = None) -> Stores:
     """Return what builds and opens the store that `store` names, or `override`: an object in its place."""
     if override is None and store.name in STORES:
-        return store_class(store.name)
+        built: Any = store_class(store.name)
+        return Stores(built.build, built.open)
     built, parameters, name = _load(store.name, override)
     what = f"vector store {name!r}"
     if isinstance(built, type) and issubclass(built, EngineStore):
-        return built
+        return Stores(built.build, built.open)
     if callable(getattr(built, "build", None)) and callable(getattr(built, "open", None)):
-        return CustomStores(built, what)
+        return _custom_stores(built, what)
     if not callable(built):
         raise ConfigError(f"The {what} needs the methods build and open, or to make a store of LangChain's.")
-    return LangChainStores(built, parameters, what)
+    return langchain_stores(built, parameters, what)
+
+
+def _custom_stores(custom: Any, what: str) -> Stores:
+    """Return stores of a class, or an instance, with `build` and `open` as `EngineStore` has; its ids are rows."""
+
+    def build(path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
+        rows = Rows.write(path, ids, vectors, labels)
+        names = [str(row) for row in range(len(rows))]
+        of_rows = [rows.labels[number] for number in rows.label_numbers.tolist()]
+        with failing(what):
+            custom.build(path / _FOLDER, names, rows.vectors, of_rows, url)
+
+    def open_checked(path: Path) -> SearchedRows:
+        with failing(what):
+            return CustomStore(path, custom.open(path / _FOLDER), what)
+
+    return Stores(build, open_checked)
+
+
+def langchain_stores(factory: Any, parameters: Mapping[str, Any], what: str) -> Stores:
+    """Return stores of LangChain's, built by `factory(embeddings)`; opening one adds the rows that it lacks.
+
+    The factory returns a LangChain vector store with these embeddings, or a pair of it and a label filter.
+    """
+
+    def open_filled(path: Path) -> SearchedRows:
+        from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings
+
+        rows = ExactStore(path)
+        with failing(what):
+            built = factory(PrecomputedEmbeddings(rows), **parameters)
+            store, label_filter = built if isinstance(built, tuple) else (built, None)
+            return LangChainStore.fill(rows, store, label_filter)
+
+    return Stores(lambda path, ids, vectors, labels, url="": Rows.write(path, ids, vectors, labels), open_filled)
 
 
 def identity(store: StoreConfig, override: Any = None) -> dict[str, Any]:

@@ -1,4 +1,12 @@
-"""Sparse indexes by name; each is kept in the index of its corpus and built when first asked for.
+"""From text to terms, for any script, and sparse indexes by name.
+
+Texts are normalized (NFKC, case folded) and cut at everything that is no letter, digit or mark. Scripts that are
+written without spaces (Chinese, Japanese, Thai, ...) become overlapping pairs of characters, which need no dictionary
+and search about as well as words do (Nie, Gao, Zhang and Zhou 2000, "On the use of words and n-grams for Chinese
+information retrieval"). An analyzer named after a language then takes words to their stems by Snowball (Porter 2001);
+`ngrams` cuts words into three characters instead, which finds inflected and compound words of any language.
+
+Each index is kept in the index of its corpus and built when first asked for.
 
 `bm25` is Okapi BM25 with Lucene's idf, scored when the index is built (bm25s; Lù 2024, "BM25S", section 2): k1 = 1.5
 and b = 0.75; a term that stands twice in the query counts twice. `tfidf` is TF-IDF with cosine similarity, as
@@ -7,13 +15,15 @@ and document matrix (arrays), never as a pickle.
 """
 
 import json
+import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +31,27 @@ import numpy.typing as npt
 from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.access import Labels, access_label
 from rag_lab.records import Chunk
-from rag_lab.stores.analyzer import VERSION as ANALYZERS_VERSION
-from rag_lab.stores.analyzer import Analyzer, terms
 from rag_lab.stores.config import Unit
-from rag_lab.stores.rows import Found, batches
+from rag_lab.stores.engine import Found, batches
+
+Analyzer = Literal[
+    "unicode", "ngrams", "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian",
+    "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "turkish",
+]  # fmt: skip
+
+TERMS_VERSION = 1  # raised when an analyzer gives other terms than before
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_TERM = rf"(?P<unspaced>[{_UNSPACED}]\p{{M}}*)+|[\p{{L}}\p{{N}}\p{{M}}--[{_UNSPACED}]]+"
+AnalyzerChoice = Analyzer | Literal["auto"]
+_PLAIN: Analyzer = "unicode"
+# ISO 639-1, then 639-2 and 639-3 (https://www.loc.gov/standards/iso639-2).
+_CODES = {
+    "arabic": "ar ara arb", "danish": "da dan", "dutch": "nl nld dut", "english": "en eng", "finnish": "fi fin",
+    "french": "fr fra fre", "german": "de deu ger", "greek": "el ell gre", "hungarian": "hu hun", "italian": "it ita",
+    "norwegian": "no nor nb nob nn nno", "portuguese": "pt por", "romanian": "ro ron rum", "russian": "ru rus",
+    "spanish": "es spa", "swedish": "sv swe", "turkish": "tr tur",
+}  # fmt: skip
+_BY_NAME = {name: language for language, codes in _CODES.items() for name in (language, *codes.split())}
 
 _FORMAT = 3  # raised when the files of an index, or what is indexed, change
 _IDS_FILE = "ids.json"
@@ -35,8 +62,47 @@ _QUERIES_AT_ONCE = 256
 SparseName = Literal["bm25", "tfidf"]
 
 
+def terms(texts: Sequence[str], analyzer: Analyzer) -> list[list[str]]:
+    """Return the terms of each text, in order, repetitions kept; a text without letters and digits has none."""
+    import regex
+
+    pattern = regex.compile(_TERM, flags=regex.V1)
+    stem = None if analyzer in ("unicode", "ngrams") else _stemmer(analyzer).stemWord
+    found: list[list[str]] = []
+    for text in texts:
+        of_text: list[str] = []
+        for match in pattern.finditer(unicodedata.normalize("NFKC", text).casefold()):
+            characters, word = match.captures("unspaced"), match.group()
+            if len(characters) > 1:
+                of_text += [first + second for first, second in pairwise(characters)]
+            elif characters or analyzer == "unicode":
+                of_text.append(word)
+            elif stem:
+                of_text.append(stem(word))
+            else:
+                marked = f"_{word}_"
+                of_text += [marked[start : start + 3] for start in range(max(1, len(marked) - 2))]
+        found.append(of_text)
+    return found
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer(language)
+
+
+def analyzer_for(choice: AnalyzerChoice, language: str) -> Analyzer:
+    """Return `choice`, or for `auto` the analyzer of a language (English, en, en-US, deu); the plain one if unknown."""
+    if choice != "auto":
+        return choice
+    name = re.split("[-_]", language.strip().casefold())[0]
+    return cast("Analyzer", _BY_NAME.get(name, _PLAIN))
+
+
 class SparseIndex(ABC):
-    """Texts in a folder, ranked by the terms that they share with a query. Opening is lazy."""
+    """Texts in a folder, ranked by the terms that they share with a query."""
 
     library: ClassVar[str]
 
@@ -93,6 +159,16 @@ class BM25Index(SparseIndex):
 
     library: ClassVar[str] = "bm25s"
 
+    def __init__(self, path: Path) -> None:
+        import bm25s
+
+        super().__init__(path)
+        self._analyzer: Analyzer = json.loads((path / _ANALYZER_FILE).read_text(encoding="utf-8"))
+        self._postings = bm25s.BM25.load(path / _POSTINGS, mmap=True, show_progress=False)
+        # The same memory as plain arrays: slices of a memmap cost more than the sums over them.
+        arrays = {name: np.asarray(self._postings.scores[name]) for name in ("data", "indices", "indptr")}
+        self._postings.scores |= arrays
+
     @classmethod
     def build(cls, path: Path, ids: Sequence[str], texts: Sequence[str], analyzer: Analyzer) -> None:
         """See `SparseIndex`."""
@@ -112,25 +188,20 @@ class BM25Index(SparseIndex):
         known = (self._postings.get_tokens_ids(query) for query in terms(texts, self._analyzer))
         return self._found((self._postings.get_scores_from_ids(ids) if ids else None for ids in known), k)
 
-    @cached_property
-    def _analyzer(self) -> Analyzer:
-        analyzer: Analyzer = json.loads((self.path / _ANALYZER_FILE).read_text(encoding="utf-8"))
-        return analyzer
-
-    @cached_property
-    def _postings(self) -> Any:
-        import bm25s
-
-        index = bm25s.BM25.load(self.path / _POSTINGS, mmap=True, show_progress=False)
-        # The same memory as plain arrays: slices of a memmap cost more than the sums over them.
-        index.scores |= {name: np.asarray(index.scores[name]) for name in ("data", "indices", "indptr")}
-        return index
-
 
 class TfidfIndex(SparseIndex):
     """A TF-IDF index in a folder."""
 
     library: ClassVar[str] = "scikit-learn"
+
+    def __init__(self, path: Path) -> None:
+        import scipy.sparse
+
+        super().__init__(path)
+        saved = json.loads((path / _TERMS_FILE).read_text(encoding="utf-8"))
+        self._vectorizer = _vectorizer(saved["analyzer"], saved["vocabulary"])
+        self._vectorizer.idf_ = np.load(path / "idf.npy", allow_pickle=False)
+        self._matrix = scipy.sparse.load_npz(path / "matrix.npz")  # the documents' unit rows as columns, (n_terms, n)
 
     @classmethod
     def build(cls, path: Path, ids: Sequence[str], texts: Sequence[str], analyzer: Analyzer) -> None:
@@ -164,20 +235,6 @@ class TfidfIndex(SparseIndex):
                 cosines[product.indices[start:end]] = product.data[start:end]
                 yield cosines
 
-    @cached_property
-    def _vectorizer(self) -> Any:
-        saved = json.loads((self.path / _TERMS_FILE).read_text(encoding="utf-8"))
-        vectorizer = _vectorizer(saved["analyzer"], saved["vocabulary"])
-        vectorizer.idf_ = np.load(self.path / "idf.npy", allow_pickle=False)
-        return vectorizer
-
-    @cached_property
-    def _matrix(self) -> Any:
-        """The documents' unit rows as columns, (n_terms, n)."""
-        import scipy.sparse
-
-        return scipy.sparse.load_npz(self.path / "matrix.npz")
-
 
 def _vectorizer(analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -195,7 +252,7 @@ def identity(name: SparseName, analyzer: Analyzer, units: Unit = "child") -> Map
     found = {
         "name": name,
         "format": _FORMAT,
-        "analyzer": [analyzer, ANALYZERS_VERSION],
+        "analyzer": [analyzer, TERMS_VERSION],
         "libraries": {library: version(library) for library in (index.library, "regex", "PyStemmer")},
     }
     return found if units == "child" else {**found, "units": units}

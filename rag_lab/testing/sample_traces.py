@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_lab.access import allowed_labels
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.index.corpus_index import CorpusIndex, open_index
+from rag_lab.corpus.corpus_index import CorpusIndex, open_index
 from rag_lab.records import Answer, Citation, Evidence, Passage, Question, StageRecord, Trace
 from rag_lab.stores.config import StoreConfig
 from rag_lab.testing.doubles import HashEmbedder, ScriptedChat

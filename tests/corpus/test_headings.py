@@ -1,7 +1,7 @@
 import pytest
 
-from rag_lab.corpus.headings import headings, path_at
-from rag_lab.corpus.split.splitters import section_spans
+from rag_lab.corpus.spans import headings, path_at
+from rag_lab.corpus.splitters import section_spans
 
 TEXT = """Preface
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.folder import list_files
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.errors import DatasetError
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from rag_lab.corpus.files import attributes
+from rag_lab.corpus import rules
 from rag_lab.data import questions_file
 from rag_lab.data.dataset import METADATA_FILE, Dataset, Metadata
 from rag_lab.data.questions_file import QUESTIONS_FILE
@@ -19,7 +19,7 @@ TABLES = {
     "## questions.jsonl": questions_file._QuestionLine,
     "### An item of `evidence`": questions_file._EvidenceLine,
     "### A turn of `history`": questions_file._TurnLine,
-    "## attributes.yaml": attributes._Rule,
+    "## attributes.yaml": rules._Rule,
 }
 EMPTY: dict[str, Any] = {
     "empty": ("", []),
@@ -68,12 +68,12 @@ def test_the_example_of_each_field_is_one_that_is_taken(heading: str, name: str)
 
 def test_no_file_of_a_dataset_has_a_field_that_the_page_leaves_out() -> None:
     told = {heading.split()[-1].strip("`") for heading in TABLES}
-    assert {METADATA_FILE, QUESTIONS_FILE, attributes.ATTRIBUTES_FILE} <= told
+    assert {METADATA_FILE, QUESTIONS_FILE, rules.ATTRIBUTES_FILE} <= told
 
 
 def test_the_example_is_a_dataset_without_a_problem(tmp_path: Path) -> None:
     written = dict(re.findall(r"\n`([\w.]+)`:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
-    assert set(written) == {METADATA_FILE, QUESTIONS_FILE, attributes.ATTRIBUTES_FILE}
+    assert set(written) == {METADATA_FILE, QUESTIONS_FILE, rules.ATTRIBUTES_FILE}
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus/press.pdf").write_bytes(b"%PDF-1.4")
     for name, text in written.items():
@@ -82,5 +82,5 @@ def test_the_example_is_a_dataset_without_a_problem(tmp_path: Path) -> None:
     assert (dataset.name, dataset.language, list(dataset.problems)) == ("presses", "en", [])
     assert [question.question_id for question in dataset.questions] == ["q1", "q2"]
     assert dataset.questions[0].evidence[0].grade == 2
-    found = attributes.read_attributes(tmp_path / "corpus", ["press.pdf"])
+    found = rules.read_attributes(tmp_path / "corpus", ["press.pdf"])
     assert found["press.pdf"].permissions == ("staff",)

@@ -1,6 +1,6 @@
 """Questions drafted from headings that prose follows, or from subjects of sentences where there is no heading."""
 
-from rag_lab.data.drafted_questions import drafted_questions
+from rag_lab.data.synthetic import drafted_questions
 
 VALVE = (
     "## Relief valve\n\nThe valve opens when the pressure of the press is above what its spring holds, and it closes "

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
-from rag_lab.corpus.index.build import files_of_the_same_text
+from rag_lab.corpus.build_index import files_of_the_same_text
 from rag_lab.data.check import check
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.evidence import distinct, grade_scale, grades_text, repeated_evidence
+from rag_lab.data.labels import distinct, grade_scale, grades_text, repeated_evidence
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.records import Evidence
 from rag_lab.report.page.report_page import dataset_page

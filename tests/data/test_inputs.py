@@ -7,9 +7,8 @@ import pytest
 from langchain_core.documents import Document
 from small_dataset import write_dataset
 
-from rag_lab.corpus.files.folder import load_folder
-from rag_lab.data.dataset import Dataset
-from rag_lab.data.inputs import dataset_of
+from rag_lab.corpus.folder import load_folder
+from rag_lab.data.dataset import Dataset, dataset_of
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Question
 

@@ -9,9 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
 
-from rag_lab.data.dataset import Dataset
-from rag_lab.data.inputs import dataset_of
-from rag_lab.data.labels import add_answer, add_evidence, drop_evidence, mark_unanswerable, questions_file
+from rag_lab.data.dataset import Dataset, dataset_of
+from rag_lab.data.labels import questions_file, write_label
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Question
 
@@ -31,8 +30,8 @@ def again(dataset: Dataset) -> dict[str, Question]:
 
 def test_a_new_question_is_a_line_that_load_reads_back(dataset: Dataset) -> None:
     before = again(dataset)
-    add_evidence(dataset, FISH, "canteen.txt", None, "On Fridays there is fish.")
-    add_answer(dataset, FISH, "On Fridays")
+    write_label(dataset, FISH, answered_by=("canteen.txt", None, "On Fridays there is fish."))
+    write_label(dataset, FISH, answer="On Fridays")
     wanted = replace(
         FISH, answers=("On Fridays",), evidence=(Evidence("canteen.txt", None, "On Fridays there is fish."),)
     )
@@ -42,8 +41,8 @@ def test_a_new_question_is_a_line_that_load_reads_back(dataset: Dataset) -> None
 def test_the_same_question_twice_is_extended(dataset: Dataset) -> None:
     lines = questions_file(dataset).read_bytes().splitlines()
     told = Question("asked", "what does ALARM A7  of the oven mean?")
-    add_evidence(dataset, told, "notes/shift.txt", None, "the burner was reset")
-    add_evidence(dataset, told, "notes/shift.txt", None, "the burner was reset")
+    write_label(dataset, told, answered_by=("notes/shift.txt", None, "the burner was reset"))
+    write_label(dataset, told, answered_by=("notes/shift.txt", None, "the burner was reset"))
     found = again(dataset)
     assert [one.source for one in found["q2"].evidence] == ["oven.txt", "notes/shift.txt"]
     assert found["q2"].answers == ("The burner is locked out.",)
@@ -60,14 +59,14 @@ def test_a_label_given_again_keeps_its_grade_and_one_of_grade_0_becomes_evidence
     with questions_file(dataset).open("a") as file:
         file.write(json.dumps(line) + "\n")
     for item in graded:
-        add_evidence(dataset, FISH, str(item["source"]), None, str(item["quote"]))
+        write_label(dataset, FISH, answered_by=(str(item["source"]), None, str(item["quote"])))
     assert [(one.source, one.grade) for one in again(dataset)["q7"].evidence] == [("canteen.txt", 3), ("oven.txt", 1)]
 
 
 def test_pages_are_written_as_the_file_counts_them(dataset: Dataset) -> None:
     meta = dataset.path / "dataset.yaml"
     meta.write_text(meta.read_text().replace("page_base: 1", "page_base: 0"))
-    add_evidence(Dataset.load(dataset.path), FISH, "canteen.txt", 3, "fish")
+    write_label(Dataset.load(dataset.path), FISH, answered_by=("canteen.txt", 3, "fish"))
     assert json.loads(questions_file(dataset).read_bytes().splitlines()[-1])["evidence"][0]["page"] == 2
     assert again(dataset)["q7"].evidence[0].page == 3
 
@@ -75,14 +74,14 @@ def test_pages_are_written_as_the_file_counts_them(dataset: Dataset) -> None:
 def test_a_plain_folder_keeps_its_labels_itself(tmp_path: Path) -> None:
     (tmp_path / "oil.txt").write_text("Change the oil on Mondays.")
     plain = Dataset.load(tmp_path, labelled=False)
-    add_evidence(plain, Question("asked", "When?"), "oil.txt", None, "on Mondays")
+    write_label(plain, Question("asked", "When?"), answered_by=("oil.txt", None, "on Mondays"))
     found = Dataset.load(tmp_path)
     assert [(one.question_id, one.text, one.is_labelled) for one in found.questions] == [("q1", "When?", True)]
     assert dataset_of(tmp_path, ["when?"], tmp_path).questions == found.questions
 
 
 def test_an_id_that_is_taken_is_not_taken_twice(dataset: Dataset) -> None:
-    add_answer(dataset, Question("q1", "Who cooks?"), "Nobody")
+    write_label(dataset, Question("q1", "Who cooks?"), answer="Nobody")
     assert again(dataset)["q5"].text == "Who cooks?"
 
 
@@ -91,11 +90,13 @@ def test_undo_puts_back_what_was_there_to_the_byte(dataset: Dataset) -> None:
     states = [path.read_bytes()]
     written = []
     for write in (
-        lambda: add_evidence(dataset, FISH, "canteen.txt", None, "fish"),
-        lambda: add_answer(dataset, Question("", "Anything about food on Fridays?"), "Fish"),
-        lambda: mark_unanswerable(dataset, FISH),
-        lambda: drop_evidence(
-            dataset, Question("", "What does alarm A7 of the oven mean?"), "oven.txt", None, "Alarm A7 means"
+        lambda: write_label(dataset, FISH, answered_by=("canteen.txt", None, "fish")),
+        lambda: write_label(dataset, Question("", "Anything about food on Fridays?"), answer="Fish"),
+        lambda: write_label(dataset, FISH, unanswerable=True),
+        lambda: write_label(
+            dataset,
+            Question("", "What does alarm A7 of the oven mean?"),
+            not_answered_by=("oven.txt", None, "Alarm A7 means"),
         ),
     ):
         written.append(write())
@@ -107,8 +108,8 @@ def test_undo_puts_back_what_was_there_to_the_byte(dataset: Dataset) -> None:
 
 
 def test_a_line_that_others_changed_is_not_undone(dataset: Dataset) -> None:
-    written = add_answer(dataset, FISH, "On Fridays")
-    add_answer(dataset, FISH, "Never")
+    written = write_label(dataset, FISH, answer="On Fridays")
+    write_label(dataset, FISH, answer="Never")
     with pytest.raises(DatasetError, match="changed since"):
         written.undo()
     assert again(dataset)["q7"].answers == ("On Fridays", "Never")
@@ -116,9 +117,9 @@ def test_a_line_that_others_changed_is_not_undone(dataset: Dataset) -> None:
 
 def test_what_has_no_answer_is_labelled_so_and_what_answers_takes_it_back(dataset: Dataset) -> None:
     founder = Question("q4", "Who founded the plant?")
-    add_evidence(dataset, founder, "press.md", None, "Press P-1")
+    write_label(dataset, founder, answered_by=("press.md", None, "Press P-1"))
     assert again(dataset)["q4"].answerable
-    mark_unanswerable(dataset, founder)
+    write_label(dataset, founder, unanswerable=True)
     assert again(dataset)["q4"] == replace(founder, answerable=False)
 
 
@@ -126,17 +127,17 @@ def test_lines_that_are_no_questions_and_keys_that_nobody_knows_stay(dataset: Da
     path = questions_file(dataset)
     kept = b'\xef\xbb\xbf{"id": "x", "question": "Torque?", "note": "mine"}\r\n\nnot json\n[]'
     path.write_bytes(kept)
-    add_answer(dataset, Question("x", "torque?"), "85 Nm")
+    write_label(dataset, Question("x", "torque?"), answer="85 Nm")
     first, *others = path.read_bytes().split(b"\n")
     assert json.loads(first) == {"id": "x", "question": "Torque?", "note": "mine", "answers": ["85 Nm"]}
-    add_answer(dataset, FISH, "Friday")
+    write_label(dataset, FISH, answer="Friday")
     assert path.read_bytes().split(b"\n")[1:4] == others and len(Dataset.load(dataset.path).questions) == 2
 
 
 def test_who_asks_is_part_of_the_question(dataset: Dataset) -> None:
     secret = replace(FISH, may_see=("staff",), namespace="canteen")
-    add_answer(dataset, FISH, "Friday")
-    add_answer(dataset, secret, "Monday")
+    write_label(dataset, FISH, answer="Friday")
+    write_label(dataset, secret, answer="Monday")
     found = [one for one in again(dataset).values() if one.text == FISH.text]
     assert [(one.may_see, one.namespace, one.answers) for one in found] == [
         (None, None, ("Friday",)),
@@ -151,7 +152,7 @@ def test_documents_in_memory_have_no_place_for_labels() -> None:
 
     given_ones = dataset_of([Document(page_content="Oil.")], None, usable_home())
     with pytest.raises(DatasetError, match="put them into a folder"):
-        add_answer(given_ones, FISH, "Friday")
+        write_label(given_ones, FISH, answer="Friday")
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -162,7 +163,7 @@ def test_whatever_is_written_is_read_back(tmp_path: Path, asked: list[tuple[str,
     plain = Dataset.load(tmp_path, labelled=False)
     asked = [(text, quote) for text, quote in asked if text.isprintable() and quote.isprintable()]
     for text, quote in asked:
-        add_evidence(plain, Question("", text.strip()), "oil.txt", None, quote)
+        write_label(plain, Question("", text.strip()), answered_by=("oil.txt", None, quote))
     if asked:
         read = Dataset.load(tmp_path)
         assert read.problems == ()

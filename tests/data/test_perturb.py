@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.data.perturb import (
+from rag_lab.data.synthetic import (
     add_unsupported_sentence,
     change_number,
     entities,

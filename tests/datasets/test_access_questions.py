@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from rag_lab.corpus.files.folder import visible_in
+from rag_lab.corpus.folder import visible_in
 from rag_lab.data.check import check
 from rag_lab.data.dataset import Dataset
 

@@ -9,7 +9,7 @@ from doubles import HashEmbedder, ScriptedJudge, good_reply
 from small_dataset import write_dataset
 
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.perturb import PERTURBATIONS
+from rag_lab.data.synthetic import PERTURBATIONS
 from rag_lab.errors import DatasetError
 from rag_lab.evaluation.judge_check import Discrimination, Objects, judge_banner, load_check, save_check
 from rag_lab.evaluation.judge_trial import check_judge, judged_metrics, trial_items, try_metric

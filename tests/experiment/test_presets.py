@@ -7,7 +7,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.corpus.corpus_index import open_index
 from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.experiment.config import checkout_file

@@ -9,7 +9,7 @@ from small_dataset import write_dataset
 from rag_lab import Dataset, PipelineConfig
 from rag_lab.models import shared
 from rag_lab.pipeline import Pipeline
-from rag_lab.stores.analyzer import Analyzer, analyzer_for, terms
+from rag_lab.stores.sparse import Analyzer, analyzer_for, terms
 from rag_lab.testing import HashEmbedder
 
 ANALYZERS = get_args(Analyzer)

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_lab.stores import faiss
-from rag_lab.stores.engine import ExactStore
-from rag_lab.stores.rows import Rows
+from rag_lab.stores import vector_stores
+from rag_lab.stores.engine import ExactStore, Rows
 
 N, DIM = 1500, 24
 
@@ -18,10 +17,10 @@ def test_a_filtered_walk_finds_the_true_neighbours(share: int, tmp_path: Path, m
     vectors = np.random.default_rng(0).normal(size=(N, DIM)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids, labels = [str(row) for row in range(N)], ["rest" if row % share else "some" for row in range(N)]
-    for store in (faiss.FaissStore, ExactStore):
+    for store in (vector_stores.FaissStore, ExactStore):
         store.build(tmp_path / store.__name__, ids, vectors, labels)
-    walked = faiss.FaissStore.open(tmp_path / "FaissStore")
+    walked = vector_stores.FaissStore.open(tmp_path / "FaissStore")
     expected = ExactStore.open(tmp_path / "ExactStore").search(vectors[:30], 10, frozenset({"some"}))
-    monkeypatch.setattr(faiss, "_FEW_ROWS", 0)
+    monkeypatch.setattr(vector_stores, "_FAISS_FEW_ROWS", 0)
     monkeypatch.setattr(Rows, "scan", None)
     assert walked.search(vectors[:30], 10, frozenset({"some"})) == expected

@@ -11,7 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_lab.errors import StoreError
 from rag_lab.stores.engine import ExactStore
 from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings
-from rag_lab.stores.registry import LangChainStores
+from rag_lab.stores.registry import langchain_stores
 
 N, DIM = 300, 24
 IDS = [f"c{number}" for number in range(N)]
@@ -88,7 +88,7 @@ def test_a_store_that_keeps_its_rows_is_filled_once(tmp_path: Path, exact: Exact
         kept[0].embedding = embeddings
         return kept[0]
 
-    stores = LangChainStores(factory, {}, "store")
+    stores = langchain_stores(factory, {}, "store")
     queries = exact.rows.vectors[95:105]
     for _ in range(3):
         assert stores.open(exact.path).search(queries, 5) == exact.search(queries, 5)

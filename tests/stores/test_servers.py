@@ -19,9 +19,8 @@ from tolerance import FLOAT32
 
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.chroma import ChromaStore
 from rag_lab.stores.engine import ExactStore
-from rag_lab.stores.qdrant import QdrantStore
+from rag_lab.stores.vector_stores import ChromaStore, QdrantStore
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tolerance import FLOAT32
 
 from rag_lab.records import Chunk
-from rag_lab.stores.analyzer import Analyzer, terms
-from rag_lab.stores.sparse import SPARSE, best, open_sparse
+from rag_lab.stores.sparse import SPARSE, Analyzer, best, open_sparse, terms
 from rag_lab.testing import SparseIndexContract
 from rag_lab.testing.contracts.corpus import TEXTS
 

@@ -12,7 +12,7 @@ from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost, Front
 from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.data.evidence import whole_files_sentences
+from rag_lab.data.labels import whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_sentence
 from rag_lab.evaluation.cutoff_caveats import shallow_sentences
 from rag_lab.models.card.small_model import small_model_note

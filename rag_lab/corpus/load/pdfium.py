@@ -11,7 +11,7 @@ from math import cos, sin
 from pathlib import Path
 from typing import Any
 
-from rag_lab.corpus.load import pdf_text
+from rag_lab.corpus.load import pymupdf_pdf
 from rag_lab.corpus.load.loader import Loaded, LoadError
 
 _CELL_GAP = 0.5  # of the line's height, above which what follows is another cell
@@ -29,7 +29,7 @@ def load_pdfium(path: Path, source: str) -> Loaded:
     data = path.read_bytes()
     with _opened(data) as pdf:
         is_encrypted = FPDF_GetSecurityHandlerRevision(pdf) != -1
-        is_suspect = is_encrypted or pdf_text.holds_too_much(data)
+        is_suspect = is_encrypted or pymupdf_pdf.holds_too_much(data)
 
         def read(number: int) -> tuple[str, bool]:
             if is_suspect:
@@ -37,13 +37,13 @@ def load_pdfium(path: Path, source: str) -> Loaded:
                 with closing(PdfDocument.new()) as alone, io.BytesIO() as file:
                     alone.import_pages(pdf, [number - 1])
                     alone.save(file)
-                    if pdf_text.holds_too_much(file.getvalue()):
+                    if pymupdf_pdf.holds_too_much(file.getvalue()):
                         raise ValueError("the page's content unpacks to more than is read")
             with closing(pdf[number - 1]) as page:
-                text = pdf_text.join(_lines(page), _PARAGRAPH_GAP)
+                text = pymupdf_pdf.join(_lines(page), _PARAGRAPH_GAP)
                 return text, not text and any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
 
-        return pdf_text.collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
+        return pymupdf_pdf.collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
 
 
 @contextmanager
@@ -52,21 +52,21 @@ def _opened(data: bytes) -> Iterator[Any]:
     from pypdfium2.raw import FPDF_ERR_PASSWORD
 
     if not data:
-        raise LoadError(pdf_text.EMPTY)
+        raise LoadError(pymupdf_pdf.EMPTY)
     if b"%PDF-" not in data[:_HEAD_BYTES]:
-        raise LoadError(pdf_text.NO_PDF)
+        raise LoadError(pymupdf_pdf.NO_PDF)
     try:
         pdf = PdfDocument(data)
     except PdfiumError as error:
-        raise LoadError(pdf_text.ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else pdf_text.CORRUPT) from None
+        raise LoadError(pymupdf_pdf.ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else pymupdf_pdf.CORRUPT) from None
     with closing(pdf):
-        pdf_text.check_count(len(pdf))
+        pymupdf_pdf.check_count(len(pdf))
         yield pdf
 
 
-def _lines(page: Any) -> list[pdf_text.Line]:
+def _lines(page: Any) -> list[pymupdf_pdf.Line]:
     """Return the lines that are not blank, in the file's own order; a wide gap ends one, as between two cells."""
-    runs: list[list[pdf_text.Line]] = [[]]
+    runs: list[list[pymupdf_pdf.Line]] = [[]]
     space = ""
     for char in _characters(page):
         if char.text == "\n":
@@ -87,11 +87,11 @@ def _lines(page: Any) -> list[pdf_text.Line]:
         left, top = min(char.x0 for char in run), min(char.y0 for char in run)
         right, bottom = max(char.x1 for char in run), max(char.y1 for char in run)
         text = "".join(char.text for char in run).strip()
-        lines.append(pdf_text.Line(left, top, right, bottom, text, run[0].direction))
+        lines.append(pymupdf_pdf.Line(left, top, right, bottom, text, run[0].direction))
     return lines
 
 
-def _characters(page: Any) -> Iterator[pdf_text.Line]:
+def _characters(page: Any) -> Iterator[pymupdf_pdf.Line]:
     """Yield the characters and line ends of a page, each as a line of its own."""
     from pypdfium2.raw import FPDFText_GetCharAngle, FPDFText_GetUnicode
 
@@ -100,8 +100,8 @@ def _characters(page: Any) -> Iterator[pdf_text.Line]:
             code = FPDFText_GetUnicode(text, number)
             angle = FPDFText_GetCharAngle(text, number)
             left, bottom, right, top = text.get_charbox(number, loose=True)
-            along = pdf_text.direction(cos(angle), sin(angle))
-            box = pdf_text.turned((left, -top, right, -bottom), along)
-            yield pdf_text.Line(*box, _SPELT.get(code) or chr(code), along)
+            along = pymupdf_pdf.direction(cos(angle), sin(angle))
+            box = pymupdf_pdf.turned((left, -top, right, -bottom), along)
+            yield pymupdf_pdf.Line(*box, _SPELT.get(code) or chr(code), along)
             if code == _BROKEN_WORD:
-                yield pdf_text.Line(*box, "\n", along)
+                yield pymupdf_pdf.Line(*box, "\n", along)

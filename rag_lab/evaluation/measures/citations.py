@@ -3,7 +3,7 @@
 Citations of one passage count once, and so do equal citations of something that was not in the context.
 """
 
-from rag_lab.data.evidence import distinct
+from rag_lab.data.labels import distinct
 from rag_lab.evaluation.measures.coverage import covers
 from rag_lab.evaluation.metric import NOTHING_TO_READ, OF_LABELS, Gap, MetricInfo, Needs, family_of
 from rag_lab.records import Answer, Passage, Trace

@@ -23,7 +23,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from rag_lab.data.evidence import distinct
+from rag_lab.data.labels import distinct
 from rag_lab.evaluation import metric
 from rag_lab.evaluation.measures.coverage import Part, counted_ranks, covers, first_ranks
 from rag_lab.records import Hit, Score, Trace

@@ -3,7 +3,7 @@
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
-from rag_lab.data.evidence import names_file_alone, whole_files_sentences
+from rag_lab.data.labels import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rag_lab._kit.digest import digest
-from rag_lab.corpus.files.folder import list_files
-from rag_lab.corpus.files.reader_process import LOADERS
+from rag_lab.corpus.folder import list_files
+from rag_lab.corpus.reading import LOADERS
 from rag_lab.evaluation.applicability import CALLS, JudgeCalls, reads_of
 from rag_lab.evaluation.custom_metric import CustomMetric
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools

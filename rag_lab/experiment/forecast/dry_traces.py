@@ -15,7 +15,7 @@ from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.experiment.forecast.work import Tally, Work
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import with_least_thinking

@@ -9,7 +9,7 @@ from rag_lab._kit import home as home_folder
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing, some_of
 from rag_lab.comparison.tables.reliability import is_unlike
-from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ModelError
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.plan import Plan

@@ -20,7 +20,7 @@ from rag_lab._kit.observability import begin_inherited_logs, flush, span, workin
 from rag_lab.comparison.questions.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.files.folder import visible_in
+from rag_lab.corpus.folder import visible_in
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.registry import AnyMetric, parse_name

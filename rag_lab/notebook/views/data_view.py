@@ -11,13 +11,13 @@ import yaml
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.comparison.questions.question_cards import place
 from rag_lab.config import nested
-from rag_lab.corpus.files.folder import list_files
+from rag_lab.corpus.folder import list_files
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile
 from rag_lab.data.dataset import Dataset
 from rag_lab.notebook.views.view import Page, TextView, View, quoted
 from rag_lab.records import Question
 from rag_lab.report.tables.table import Table
-from rag_lab.stores.analyzer import analyzer_for
+from rag_lab.stores.sparse import analyzer_for
 
 _FIRST = 5
 

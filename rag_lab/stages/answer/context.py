@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from rag_lab._kit.custom_code import CustomCodeError
-from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import PageStarts, page_at
 from rag_lab.models.protocols import ChatModel
 from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Trace
@@ -18,8 +18,7 @@ from rag_lab.stages.answer.prompts import SEPARATOR, render_passage, render_pass
 from rag_lab.stages.kinds import CONTEXTS
 from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
-from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
-from rag_lab.stores.analyzer import terms
+from rag_lab.stores.sparse import TERMS_VERSION, terms
 
 NEAREST = "of a file or page of several passages those nearest to question and answers"
 _PIECE = 400  # characters of the pieces of a passage; a passage without a quote is cut around the nearest
@@ -241,7 +240,7 @@ class _OfEvidence(BuiltInStage):
     budget: ContextBudget
 
     VERSION = 4
-    WORDS = WORDS_VERSION
+    WORDS = TERMS_VERSION
     name = "context"
     reads = (
         "question.text",

@@ -19,8 +19,7 @@ from rag_lab.records import Answer, Citation, Passage, Question, Trace
 from rag_lab.stages.answer.prompts import NOT_FOUND
 from rag_lab.stages.parts import Parts
 from rag_lab.stages.stage import BuiltInStage, Outcome
-from rag_lab.stores.analyzer import VERSION as WORDS_VERSION
-from rag_lab.stores.analyzer import terms
+from rag_lab.stores.sparse import TERMS_VERSION, terms
 
 _DECIMALS = 6  # the last digits of a vector depend on what shares its batch
 _NOTHING = "there is nothing to quote from"
@@ -51,7 +50,7 @@ class Extract(BuiltInStage):
     word_weight: float
     min_score: float
 
-    WORDS = WORDS_VERSION
+    WORDS = TERMS_VERSION
     name = "generate"
     reads = ("question.text", "question.history", "search_query", "passages")
     writes = ("answer",)

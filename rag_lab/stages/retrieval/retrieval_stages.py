@@ -17,8 +17,8 @@ from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Module, from_object
 from rag_lab.access import Labels, access_label, allowed_labels
-from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.corpus.index.found_chunks import FoundChunks
+from rag_lab.corpus.corpus_index import CorpusIndex
+from rag_lab.corpus.found_chunks import FoundChunks
 from rag_lab.errors import ConfigError
 from rag_lab.records import Chunk, Hit, Level, Question, Trace
 from rag_lab.stages.kinds import HYDE_WRITERS, SEARCHES

@@ -9,8 +9,8 @@ import numpy as np
 
 from rag_lab._kit.wording import counted
 from rag_lab.access import Labels, allowed_labels
-from rag_lab.corpus.index.corpus_index import CorpusIndex
-from rag_lab.corpus.index.found_chunks import search_files
+from rag_lab.corpus.corpus_index import CorpusIndex
+from rag_lab.corpus.found_chunks import search_files
 from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Hit, Level, Trace
@@ -18,9 +18,8 @@ from rag_lab.stages.parts import ACCESS
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
 from rag_lab.stages.retrieval.select import SearchMmr, diversified
 from rag_lab.stages.stage import BuiltInStage, Outcome, fields_of
-from rag_lab.stores.analyzer import AnalyzerChoice
 from rag_lab.stores.config import Unit
-from rag_lab.stores.sparse import SparseName
+from rag_lab.stores.sparse import AnalyzerChoice, SparseName
 from rag_lab.stores.sparse import identity as sparse_identity
 
 RETRIEVE_HYDE = "retrieve_hyde"

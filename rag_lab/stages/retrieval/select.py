@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab._kit.custom_code import CustomCodeError
-from rag_lab.corpus.index.corpus_index import CorpusIndex
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.kinds import SELECTIONS, Cut

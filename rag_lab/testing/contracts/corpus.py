@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files.reading import file_reader_of
+from rag_lab.corpus.reading import file_reader_of
 from rag_lab.corpus.spans import Span, row_spans
-from rag_lab.corpus.split.splitter import Splitter, Unsplit, splitter_of
+from rag_lab.corpus.splitters import Splitter, Unsplit, splitter_of
 from rag_lab.models.protocols import Vectors, unit_vectors
 from rag_lab.stores.config import StoreConfig
-from rag_lab.stores.engine import SearchedRows
+from rag_lab.stores.engine import Found, SearchedRows
 from rag_lab.stores.registry import Stores, stores_of
-from rag_lab.stores.rows import Found
 from rag_lab.stores.sparse import SparseIndex
 from rag_lab.testing.contracts.module import ModuleContract
 
@@ -211,7 +210,7 @@ class VectorStoreContract:
         assert store.search(vectors[:2], 5, frozenset({"unheard-of"})) == ([[], []], [[], []])
         assert store.search(vectors[:1], 5, frozenset())[0] == [[]]
         assert store.search(vectors[:1], 5, frozenset({"public", "secret", "other"}))[0] == [ids[:5]]
-        assert store.labels == {"public", "secret"}
+        assert frozenset(store.rows.labels) == {"public", "secret"}
 
     def test_copies_of_one_text_hide_nothing(self, tmp_path: Path) -> None:
         random = np.random.default_rng(2)

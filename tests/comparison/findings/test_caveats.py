@@ -14,7 +14,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import sparse_metric_sentences, sparse_metrics, truncation_sentences
 from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.corpus.index.vectors import TruncatedChildren
+from rag_lab.corpus.corpus_index import TruncatedChildren
 from rag_lab.errors import DamagedFile
 from rag_lab.models.truncation import Truncation
 from rag_lab.records import Hit, Question, StageRecord, Trace

@@ -9,7 +9,7 @@ from small_dataset import write_dataset
 
 from rag_lab import Pipeline
 from rag_lab.comparison.tables.evidence import STATES, fates, in_reach, unindexed
-from rag_lab.data.evidence import distinct
+from rag_lab.data.labels import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
 from rag_lab.stages.stage import OFF
 

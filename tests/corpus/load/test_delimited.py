@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.corpus.load.delimited import MAX_ROW_CHARS, CellBudget, load_delimited, markdown_table
 from rag_lab.corpus.load.loader import LoadError
+from rag_lab.corpus.load.tables import MAX_ROW_CHARS, CellBudget, load_delimited, markdown_table
 from rag_lab.corpus.spans import row_spans
 
 

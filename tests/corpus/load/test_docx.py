@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from office_files import cell, paragraph, raw_table, relationships, table, write_docx
 
-from rag_lab.corpus.load.docx import load_docx
 from rag_lab.corpus.load.loader import Loaded, LoadError
+from rag_lab.corpus.load.markup import load_docx
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 

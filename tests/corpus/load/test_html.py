@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.corpus.headings import headings
-from rag_lab.corpus.load.html import load_html
 from rag_lab.corpus.load.loader import LoadError
+from rag_lab.corpus.load.markup import load_html
+from rag_lab.corpus.spans import headings
 
 PAGE = """<!DOCTYPE html><html><head><title> Press
 manual </title><style>p {color: red}</style></head><body>

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from office_files import turned
 
-from rag_lab.corpus.index.locate import find_quote
-from rag_lab.corpus.load.pdf_tables import load_pdf_tables
-from rag_lab.corpus.load.pdf_text import load_pdf
+from rag_lab.corpus.chunk_store import find_quote
+from rag_lab.corpus.load.pymupdf_pdf import load_pdf, load_pdf_tables
 
 ROWS = [("Part", "Torque, Nm", "Note"), ("Bolt M6", "9.5", "dry"), ("Bolt M8", "22", "oiled, see 4.2")]
 

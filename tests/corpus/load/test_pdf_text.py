@@ -5,9 +5,8 @@ import pytest
 from office_files import turned
 
 from rag_lab.corpus.load.loader import Loader, LoadError
-from rag_lab.corpus.load.pdf_tables import load_pdf_tables
-from rag_lab.corpus.load.pdf_text import load_pdf
 from rag_lab.corpus.load.pdfium import load_pdfium
+from rag_lab.corpus.load.pymupdf_pdf import load_pdf, load_pdf_tables
 
 A4 = pymupdf.paper_rect("a4")
 

@@ -8,11 +8,10 @@ import pymupdf
 import pytest
 from hostile_files import HOSTILE
 
+from rag_lab.corpus import reading
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.files import reading
-from rag_lab.corpus.files.reader_process import load
-from rag_lab.corpus.files.reading import Reading
 from rag_lab.corpus.load.pdfium import load_pdfium
+from rag_lab.corpus.reading import Reading, load
 from rag_lab.errors import ConfigError
 
 WITHOUT_PYMUPDF = """
@@ -20,9 +19,9 @@ import sys
 sys.modules["pymupdf"] = None
 from pathlib import Path
 from rag_lab.config import CorpusConfig
-from rag_lab.corpus.files.folder import load_folder
-from rag_lab.corpus.files.reader_process import load
-from rag_lab.corpus.files.reading import Reading
+from rag_lab.corpus.folder import load_folder
+from rag_lab.corpus.reading import load
+from rag_lab.corpus.reading import Reading
 folder = Path(sys.argv[1])
 loaders = Reading(CorpusConfig(pdf="pdfium"), None, folder).loaders
 print(load(folder / "a.pdf", "a.pdf", loaders).documents[0].text, load_folder(folder).documents[0].text, sep="|")
@@ -65,7 +64,7 @@ def test_pymupdf_may_be_left_out(tmp_path: Path) -> None:
         [sys.executable, "-c", WITHOUT_PYMUPDF, str(tmp_path)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
     )
     assert done.stdout == "58 bar|58 bar\n", done.stderr
 

@@ -11,11 +11,11 @@ import pytest
 import xlwt
 from openpyxl.chart import BarChart, Reference
 
-from rag_lab.corpus.files.reader_process import load_bounded
-from rag_lab.corpus.load import spreadsheet
-from rag_lab.corpus.load import spreadsheet as archive
+from rag_lab.corpus.load import tables
+from rag_lab.corpus.load import tables as archive
 from rag_lab.corpus.load.loader import LoadError
-from rag_lab.corpus.load.spreadsheet import load_spreadsheet, opened_archive
+from rag_lab.corpus.load.tables import load_spreadsheet, opened_archive
+from rag_lab.corpus.reading import load_bounded
 
 
 def workbook(path: Path, **contents: list[list[Any]]) -> Path:
@@ -195,7 +195,7 @@ def test_empty_cells_between_filled_ones_count(tmp_path: Path, monkeypatch: pyte
         .documents[0]
         .text.endswith("| near |  |\n| --- | --- |\n|  | far |")
     )
-    monkeypatch.setattr(spreadsheet, "_MAX_CELLS", 1_000_000)
+    monkeypatch.setattr(tables, "_MAX_CELLS", 1_000_000)
     with pytest.raises(LoadError, match="more than 1,000,000 cells"):
         load_spreadsheet(tmp_path / "a.xls", "a.xls")
 

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_lab.corpus.load.loader import LoadError
-from rag_lab.corpus.load.text import decode, load_markdown, load_text
+from rag_lab.corpus.load.loader import LoadError, decode, load_markdown, load_text
 
 GERMAN = "Die Maßnahme für das Öl: Schläuche prüfen. Überdruck ablassen, dann die Ventile öffnen und säubern.\n"
 

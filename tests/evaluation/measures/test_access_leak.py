@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.files.folder import visible_in
+from rag_lab.corpus.folder import visible_in
 from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.pipeline import Pipeline

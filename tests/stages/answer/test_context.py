@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.index.corpus_index import open_index
+from rag_lab.corpus.corpus_index import open_index
 from rag_lab.records import NO_LABEL, OF_LABELS, Evidence, Passage, Question, Trace
 from rag_lab.stages.answer.context import (
     NEAREST,

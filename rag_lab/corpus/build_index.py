@@ -1,0 +1,294 @@
+"""Building an index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from rag_lab._kit.digest import digest, whole_folder
+from rag_lab.corpus.chunk_store import AsRead, write_chunks
+from rag_lab.corpus.chunks import Chunks, Cut, chunks, cut, cut_identity
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.folder import Listing, file_digests, named, none_usable
+from rag_lab.corpus.load.loader import Loaded, LoadError, loaded_from, loaded_json
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.spans import joined
+from rag_lab.corpus.splitters import CustomSplitter, Splitter, Unsplit
+from rag_lab.errors import DatasetError
+from rag_lab.memory.results import Memory, Work
+from rag_lab.records import Document
+
+MANIFEST = "index.json"
+CHUNKS = "chunks.sqlite"
+SEARCHED = "searched"  # vectors and sparse indexes of the children, each whole by itself
+
+FOR_NOW = "for_now"  # what was wrong with the files of an index that another attempt may make whole
+_FORMAT = 6  # raised when the files of an index change
+_LIBRARIES = ("langchain-text-splitters",)
+_LEFT_OUT = "the file reads the same as {}, which stands in its place: corpus.duplicates is skip."
+_SAME_BYTES = "the file is the same as {}, byte for byte: both are indexed; remove one if it is surplus."
+_FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
+Page = tuple[str, int | None, str]  # file, page and text, as the corpus has them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(AsRead):
+    """What is known of an index without opening it. Its JSON stays readable, or `_FORMAT` is raised."""
+
+    n_files: int  # with a suffix that is read, bad ones included
+    n_documents: int  # pages of paged files, and files without pages
+    n_parents: int
+    n_children: int
+    problems: tuple[dict[str, str], ...]  # `source` and `reason`: what was left out or guessed while it was read
+    made_of: dict[str, Any]  # see `made_of`
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How files become an index."""
+
+    config: CorpusConfig
+    reading: Reading
+    splitter: Splitter
+
+    def identity(self) -> dict[str, Any]:
+        """Return whatever can change an index beside its files."""
+        found = {
+            "format": _FORMAT,
+            "reading": dict(self.reading.identity()),
+            "cut": dict(cut_identity(self.config, self.splitter)),
+            "libraries": {name: version(name) for name in _LIBRARIES},
+        }
+        return found if self.config.duplicates == "keep" else {**found, "duplicates": self.config.duplicates}
+
+
+def index_path(parts: Mapping[str, Any], home: Path) -> Path:
+    """Return the folder of the index that `parts` (of `made_of`) make; it may not be there."""
+    return home / "indexes" / digest(parts)
+
+
+def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
+    """Return whatever can change an index: files, whose they are, and the recipe."""
+    attributes = {source: asdict(item) for source, item in listing.attributes.items() if source in digests}
+    return {"files": dict(digests), "attributes": attributes, **recipe.identity()}
+
+
+def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
+    """Return the folder of the index of the files of `listing`, building it first where it is not there, or damaged.
+
+    Where another attempt may read more of a file, the folder is one for now: the next call reads those files again.
+    """
+    parts = made_of(listing, digests, recipe)
+    memory = Memory(home / "files.sqlite")
+    try:
+        return _ensure(lambda: process(listing, digests, recipe, memory), permanent=True, parts=parts, home=home)
+    except _Retryable as found:
+        processed = found.processed
+    # Another index, so that no result of it is taken for one of the whole.
+    parts[FOR_NOW] = processed.problems
+    return _ensure(lambda: processed, permanent=False, parts=parts, home=home)
+
+
+class _Retryable(Exception):  # noqa: N818
+    """Another attempt may read more of some files."""
+
+    def __init__(self, processed: Processed) -> None:
+        super().__init__()
+        self.processed = processed
+
+
+def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[str, Any], home: Path) -> Path:
+    """Return the folder of the index of `parts`, building it where it is not there of what `read` returns."""
+    target = index_path(parts, home)
+    with whole_folder(target, except_in=SEARCHED) as partial:
+        if partial:
+            processed = read()
+            if permanent and processed.retryable:
+                raise _Retryable(processed)
+            partial.mkdir()
+            write_chunks(partial / CHUNKS, processed.documents, processed.chunks)
+            manifest = Manifest(
+                n_files=len(parts["files"]),
+                n_documents=len(processed.documents),
+                n_parents=len(processed.chunks.parents),
+                n_children=len(processed.chunks.children),
+                problems=tuple({"source": source, "reason": reason} for source, reason in processed.problems),
+                made_of=dict(parts),
+                page_starts=processed.as_read.page_starts,
+                left_out=processed.as_read.left_out,
+            )
+            text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
+            (partial / MANIFEST).write_text(text, encoding="utf-8")
+    return target
+
+
+def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:
+    """Return, of each file that shares all of its text, page by page, with others, these and itself, sorted.
+
+    The texts are compared as they were read: Unicode and white space are normalized, letters are not.
+    """
+    digests: dict[str, blake2b] = {}
+    for source, page, text in pages:
+        content = digests.setdefault(source, blake2b(digest_size=16))
+        content.update(f"{page}\0{len(text)}\0{text}".encode(errors="surrogatepass"))
+    files: dict[bytes, list[str]] = {}
+    for source, content in digests.items():
+        files.setdefault(content.digest(), []).append(source)
+    groups = (tuple(sorted(names)) for names in files.values() if len(names) > 1)
+    return {name: names for names in groups for name in names}
+
+
+def repeats(groups: Mapping[str, Sequence[str]], labels: Mapping[str, Hashable]) -> dict[str, str]:
+    """Return each file that reads as one before it by name and has its label, and the first such.
+
+    `groups` are those of `files_of_the_same_text`.
+    """
+    first = {
+        name: min(other for other in same if labels.get(other) == labels.get(name)) for name, same in groups.items()
+    }
+    return {name: original for name, original in first.items() if original != name}
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """A corpus, ordered by source and page, and what was wrong with its files: (source, reason).
+
+    `retryable` are the files of which another attempt may read more: a model that reads them was down, say.
+    """
+
+    documents: tuple[Document, ...]
+    chunks: Chunks
+    problems: tuple[tuple[str, str], ...]
+    retryable: tuple[str, ...]
+    as_read: AsRead
+
+
+def process(listing: Listing, digests: Mapping[str, str], recipe: Recipe, memory: Memory) -> Processed:
+    """Read and cut the files of `listing`; only those whose content was never read and cut so are opened."""
+    config, splitter = recipe.config, recipe.splitter
+    keys = {
+        source: digest(["load", digests[source], dict(recipe.reading.identity_of(path.suffix.lower()))])
+        for source, path in listing.files.items()
+    }
+    loaded = _load_all(listing, digests, keys, recipe.reading, memory)
+    problems = [(source, reason) for source in listing.files for reason in loaded[source].warnings]
+    usable = {source: found for source, found in loaded.items() if isinstance(found, Loaded)}
+    usable, as_read = _whole(usable, listing, config)
+    cuts = _cut_all(usable, keys, recipe, memory)
+    documents: list[Document] = []
+    flat: list[list[Cut]] = []
+    retryable = {source for source in listing.files if not loaded[source].lasting}
+    for source, found in usable.items():
+        for document, spans in zip(found.documents, cuts[source], strict=True):
+            page = f"page {document.page}: " if document.page is not None else ""
+            if isinstance(spans, Unsplit):
+                problems.append((source, f"{page}left out, since {spans.reason}"))
+                retryable.add(source)
+                continue
+            if isinstance(splitter, CustomSplitter):
+                children = [child for item in spans for child in item.children]
+                if losses := splitter.losses(document.text, children):
+                    problems.append((source, page + losses))
+            documents.append(listing.owned(named(replace(document, source=source))))
+            flat.append(spans)
+    if not documents:
+        reasons = [f"{listing.files[source]}: {reason}" for source, reason in problems]
+        raise DatasetError(none_usable(len(listing.files), [*map(str, listing.problems), *reasons]))
+    first: dict[str, str] = {}
+    for source in sorted(usable):
+        if (original := first.setdefault(digests[source], source)) != source:
+            problems.append((source, _SAME_BYTES.format(original)))
+    problems += [(name, _LEFT_OUT.format(one)) for name, one in as_read.left_out.items()]
+    in_order = tuple(source for source in listing.files if source in retryable)
+    return Processed(
+        tuple(documents), chunks(documents, flat, config, as_read.page_starts), tuple(problems), in_order, as_read
+    )
+
+
+def _whole(usable: Mapping[str, Loaded], listing: Listing, config: CorpusConfig) -> tuple[dict[str, Loaded], AsRead]:
+    """Return the files that are indexed, those with pages as one document each where it is asked for."""
+    pages = ((source, item.page, item.text) for source, found in usable.items() for item in found.documents)
+    left_out = repeats(files_of_the_same_text(pages), listing.attributes) if config.duplicates == "skip" else {}
+    kept = {source: found for source, found in usable.items() if source not in left_out}
+    one = {source: joined(found.documents) for source, found in kept.items()} if config.pdf_unit == "file" else {}
+    starts = {source: whole[1] for source, whole in one.items() if whole}
+    kept |= {source: replace(kept[source], documents=(whole[0],)) for source, whole in one.items() if whole}
+    return kept, AsRead(starts, left_out)
+
+
+def _load_all(
+    listing: Listing, digests: Mapping[str, str], keys: Mapping[str, str], reading: Reading, memory: Memory
+) -> dict[str, Loaded | LoadError]:
+    sources = {key: source for source, key in keys.items()}
+
+    def read(some: list[str]) -> dict[str, Loaded | LoadError]:
+        fresh: dict[str, Loaded | LoadError] = {}
+        for key in some:
+            try:
+                fresh[key] = reading.load(listing.files[sources[key]], sources[key])
+            except LoadError as error:
+                fresh[key] = error
+            bar.update()
+        read_now = {sources[key]: listing.files[sources[key]] for key in some}
+        if changed := [name for name, now in file_digests(read_now).items() if now != digests[name]]:
+            first = listing.files[changed[0]]
+            raise DatasetError(f"Files changed while they were read, {first} first; run again later.")
+        return fresh
+
+    def encode(found: Loaded | LoadError) -> str | None:
+        data = {"error": str(found)} if isinstance(found, LoadError) else loaded_json(found)
+        return json.dumps(data, ensure_ascii=False) if found.lasting else None
+
+    def decode(text: str) -> Loaded | LoadError:
+        data = json.loads(text)
+        return LoadError(data["error"]) if "error" in data else loaded_from(data)
+
+    work = Work("load", read, encode, decode, _FILES_AT_ONCE)
+    found = work.recall(memory, sources)
+    new = [key for key in sources if key not in found]
+    hidden = None if new else True  # shown where someone watches
+    with tqdm(total=len(new), desc="reading", unit="file", disable=hidden) as bar:
+        found |= work.do(memory, new)
+    return {source: found[key] for source, key in keys.items()}
+
+
+def _cut_all(
+    usable: Mapping[str, Loaded], keys: Mapping[str, str], recipe: Recipe, memory: Memory
+) -> dict[str, list[list[Cut] | Unsplit]]:
+    """Return the cuts of each file's documents. Files that a cut needs a model for are cut together.
+
+    A document that could not be split is not remembered.
+    """
+    identity = dict(cut_identity(recipe.config, recipe.splitter))
+    cut_keys = {source: digest(["cut", keys[source], identity]) for source in usable}
+    items = {key: usable[source] for source, key in cut_keys.items()}
+
+    def cut_some(some: list[str]) -> dict[str, list[list[Cut] | Unsplit]]:
+        documents = [document for key in some for document in items[key].documents]
+        done = iter(cut(documents, recipe.config, recipe.splitter))
+        return {key: [next(done) for _ in items[key].documents] for key in some}
+
+    def encode(cuts: Sequence[list[Cut] | Unsplit]) -> str | None:
+        whole = [found for found in cuts if not isinstance(found, Unsplit)]
+        rows = [[[item.parent, item.children] for item in found] for found in whole]
+        return json.dumps(rows) if len(whole) == len(cuts) else None
+
+    def decode(text: str) -> list[list[Cut] | Unsplit]:
+        return [
+            [Cut((start, end), tuple((first, last) for first, last in children)) for (start, end), children in found]
+            for found in json.loads(text)
+        ]
+
+    work = Work("cut", cut_some, encode, decode, _FILES_AT_ONCE)
+    found = work.recall(memory, items)
+    new = [key for key in items if key not in found]
+    found |= work.do(memory, [key for key in new if items[key].lasting])
+    found |= work.do(None, [key for key in new if not items[key].lasting])
+    return {source: found[key] for source, key in cut_keys.items()}

@@ -1,0 +1,318 @@
+"""Documents, parents and children of one index in a SQLite file, and evidence in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import threading
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rag_lab.access import Labels, access_label
+from rag_lab.corpus.chunks import Chunks
+from rag_lab.corpus.normalize import normalize
+from rag_lab.corpus.spans import PageStarts, page_span
+from rag_lab.records import Chunk, Document, Evidence, Hit, Level
+from rag_lab.stores.engine import Found
+
+AnyRecord = TypeVar("AnyRecord", Document, Chunk)
+Place = tuple[str, int | None, int, int]  # source, page, start, end
+
+_CHUNK = """(chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER, "end" INTEGER,
+             text TEXT, namespace TEXT, permissions TEXT, section TEXT)"""
+_SCHEMA = f"""
+CREATE TABLE documents (source TEXT, page INTEGER, text TEXT, title TEXT, namespace TEXT, permissions TEXT,
+                        section TEXT);
+CREATE TABLE parents {_CHUNK};
+CREATE TABLE children {_CHUNK};
+CREATE INDEX documents_source ON documents (source);
+CREATE INDEX parents_source ON parents (source);
+"""
+_INSERT_DOCUMENT = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_CHUNK = {name: f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" for name in ("parents", "children")}  # noqa: S608 - the names here
+Search = Callable[[Sequence[int], int], Found]  # (rows of queries, children wanted of each) -> ids and scores
+# First guess of how many children must be searched for one more unit.
+_CHILDREN_PER_UNIT: dict[Level, int] = {"child": 1, "parent": 4, "document": 8}
+
+
+def write_chunks(path: Path, documents: Sequence[Document], chunks: Chunks) -> None:
+    """Write a new file that `ChunkStore` reads; the order of documents and chunks is kept."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(_SCHEMA)
+        connection.executemany(_INSERT_DOCUMENT, map(_row, documents))
+        connection.executemany(_INSERT_CHUNK["parents"], map(_row, chunks.parents))
+        connection.executemany(_INSERT_CHUNK["children"], map(_row, chunks.children))
+
+
+class ChunkStore:
+    """Reads what `write_chunks` wrote. Each thread of each process opens its own connection on first use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+
+    def parent(self, parent_id: str) -> Chunk:
+        """Return a parent; KeyError if there is none of that id."""
+        return self._one("SELECT * FROM parents WHERE chunk_id = ?", parent_id)
+
+    def child(self, chunk_id: str) -> Chunk:
+        """Return a child; KeyError if there is none of that id."""
+        return self._one("SELECT * FROM children WHERE chunk_id = ?", chunk_id)
+
+    def _one(self, query: str, chunk_id: str) -> Chunk:
+        rows = self._rows(query, chunk_id)
+        if not rows:
+            raise KeyError(chunk_id)
+        return _record(Chunk, rows[0])
+
+    def documents(self, source: str | None = None) -> list[Document]:
+        """Return the documents, or those of one file, in the order of the corpus; empty if it has no such file."""
+        if source is None:
+            rows = self._rows("SELECT * FROM documents ORDER BY rowid")
+        else:  # a query of its own, which an index serves: it is asked for each piece of evidence
+            rows = self._rows("SELECT * FROM documents WHERE source = ? ORDER BY rowid", source)
+        return [_record(Document, row) for row in rows]
+
+    def document(self, source: str, page: int | None) -> Document:
+        """Return the document that holds a page, be it the file in one; KeyError if there is none."""
+        rows = self._rows(
+            "SELECT * FROM documents WHERE source = ? AND (page IS ? OR page IS NULL) ORDER BY page DESC", source, page
+        )
+        if not rows:
+            raise KeyError((source, page))
+        return _record(Document, rows[0])
+
+    def beginnings(self, n: int, characters: int, visible: Labels) -> list[str]:
+        """Return how `n` of the visible documents begin, evenly spread over the corpus; all where there are no more."""
+        rows = self._rows("SELECT rowid, namespace, permissions FROM documents ORDER BY rowid")
+        seen = [row for row, namespace, held in rows if access_label(namespace, json.loads(held)) in visible]
+        step = max(1, len(seen) // n)
+        query = "SELECT substr(text, 1, ?) FROM documents WHERE rowid = ?"
+        return [self._rows(query, characters, row)[0][0] for row in seen[step - 1 :: step]]
+
+    def children(self) -> list[Chunk]:
+        """Return all children, in the order of the corpus."""
+        return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
+
+    def files(self) -> list[Chunk]:
+        """Return each file as one text under its own name, in the order of the corpus."""
+        found = []
+        for source, documents in groupby(self.documents(), key=lambda document: document.source):
+            first, *rest = documents
+            text = "\n".join(document.text for document in (first, *rest))
+            found.append(Chunk(source, source, source, None, 0, len(text), text, first.namespace, first.permissions))
+        return found
+
+    def pages(self) -> Iterator[tuple[str, int | None, str]]:
+        """Yield file, page and text of all documents, in the order of the corpus, one at a time."""
+        yield from self._connection().execute("SELECT source, page, text FROM documents ORDER BY rowid")
+
+    def parents(self, source: str | None = None, page: int | None = None) -> list[Chunk]:
+        """Return the parents, or those of one document, in order; those of a file that is one text have own pages."""
+        if source is None:
+            return [_record(Chunk, row) for row in self._rows("SELECT * FROM parents ORDER BY rowid")]
+        rows = self._rows(
+            "SELECT * FROM parents WHERE source = ?1 AND (page IS ?2 OR ?2 IS NULL AND "
+            "(SELECT count(*) FROM documents WHERE source = ?1) = 1) ORDER BY start",
+            source,
+            page,
+        )
+        return [_record(Chunk, row) for row in rows]
+
+    def counts(self) -> dict[str, tuple[int, int, int]]:
+        """Return how many documents, parents and children each file has, by its source."""
+        tables = ("documents", "parents", "children")
+        queries = [f"SELECT source, count(*) FROM {table} GROUP BY source ORDER BY min(rowid)" for table in tables]  # noqa: S608 - the names above
+        documents, parents, children = (dict(self._rows(query)) for query in queries)
+        return {source: (n, parents.get(source, 0), children.get(source, 0)) for source, n in documents.items()}
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The distinct access labels of the children."""
+        rows = self._rows("SELECT DISTINCT namespace, permissions FROM children")
+        return frozenset(access_label(namespace, json.loads(permissions)) for namespace, permissions in rows)
+
+    @cached_property
+    def spans(self) -> dict[str, Place]:
+        """Source, page, start and end of every parent by its id, without the texts."""
+        rows = self._rows('SELECT chunk_id, source, page, start, "end" FROM parents')
+        return {parent_id: (source, page, start, end) for parent_id, source, page, start, end in rows}
+
+    def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
+        return self._connection().execute(query, values).fetchall()
+
+    def _connection(self) -> sqlite3.Connection:
+        if getattr(self._local, "process", None) != os.getpid():  # a forked child must not use its parent's
+            uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"  # never changes: no locks are needed
+            self._local.connection = sqlite3.connect(uri, uri=True)
+            self._local.process = os.getpid()
+        connection: sqlite3.Connection = self._local.connection
+        return connection
+
+
+def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:
+    values = (getattr(record, field.name) for field in fields(record))
+    return tuple(json.dumps(value) if isinstance(value, tuple) else value for value in values)
+
+
+def _record(kind: type[AnyRecord], row: Sequence[Any]) -> AnyRecord:
+    values = dict(zip((field.name for field in fields(kind)), row, strict=True))
+    return kind(**{**values, "permissions": tuple(json.loads(values["permissions"]))})
+
+
+def best_units(chunks: ChunkStore, level: Level, search: Search, n_queries: int, k: int, step: str) -> list[list[Hit]]:
+    """Return, for each query, the k units of `level` whose best child scores highest, best first.
+
+    Fewer only where the search finds fewer. A hit's score is that of its best child, kept under the name `step`, too;
+    ties go to the child that `search` has first. A document is a file, so that a result holds each file once. The
+    reader gets the whole of it; of a file with pages, the page that matched best.
+    """
+    hits: list[list[Hit]] = [[] for _ in range(n_queries)]
+    pending = list(range(n_queries))
+    fan_out = k * _CHILDREN_PER_UNIT[level]
+    while pending:
+        found = list(zip(pending, *search(pending, fan_out), strict=True))
+        for row, ids, scores in found:
+            best: dict[str, Hit] = {}
+            for chunk_id, score in zip(ids, scores, strict=True):
+                parent_id = chunk_id.rpartition("/")[0]
+                unit_id = {"child": chunk_id, "parent": parent_id}.get(level) or f"{chunks.spans[parent_id][0]}#"
+                if unit_id not in best:
+                    place = _place_of_unit(chunks, level, chunk_id, parent_id)
+                    best[unit_id] = Hit(unit_id, chunk_id, *place, score, {step: score})
+                if len(best) == k:
+                    break
+            hits[row] = list(best.values())
+        pending = [row for row, ids, _ in found if len(hits[row]) < k and len(ids) == fan_out]
+        fan_out *= 4
+    return hits
+
+
+def _place_of_unit(chunks: ChunkStore, level: Level, chunk_id: str, parent_id: str) -> Place:
+    if level == "child":
+        child = chunks.child(chunk_id)
+        return child.source, child.page, child.start, child.end
+    if level == "parent":
+        return chunks.spans[parent_id]
+    document = chunks.document(*chunks.spans[parent_id][:2])
+    return document.source, document.page, 0, len(document.text)
+
+
+_INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
+_LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
+
+
+@dataclass(frozen=True, slots=True)
+class AsRead:
+    """By file: where its pages begin in its text, and the file that stands in the index in its place."""
+
+    page_starts: Mapping[str, PageStarts] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_quote(text: str, quote: str) -> tuple[int, int] | None:
+    """Return the half-open span of the first place where `quote` stands in `text`, whitespace aside; None if nowhere.
+
+    Whitespace in either may be absent in the other: extraction breaks lines, and sometimes words, where it likes. Where
+    the quote stands nowhere so, hyphens and the bars of tables are set aside too, for the same reason.
+    """
+    normal = normalize(quote)
+    for ignored in (_INVISIBLE, _LAYOUT):
+        letters, places = _letters(text, ignored)
+        wanted = re.sub(f"[{ignored}]+", "", normal)
+        first = letters.find(wanted) if wanted else -1
+        if first >= 0:
+            return places[first], places[first + len(wanted) - 1] + 1
+    return None
+
+
+@lru_cache(maxsize=16)  # the questions about one document stand together
+def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
+    """Return what of `text` is not ignored, and where each character of it stands in `text`."""
+    runs = [match.span() for match in re.finditer(f"[^{ignored}]+", text)]
+    places = array("L", chain.from_iterable(range(*run) for run in runs))
+    return "".join(text[start:end] for start, end in runs), places
+
+
+def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsRead()) -> tuple[Evidence, str]:
+    """Return the evidence with page, `start`, `end` and `context` filled, and why it was not found ("" if it was).
+
+    The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote, the
+    one parent of the page, or of the file, and "" where it has several: which of them is meant is not known. What was
+    not found is returned as it was given. The file is the one that is indexed; in one whose pages are one text, the
+    evidence has a span and no page.
+    """
+    evidence = replace(evidence, source=as_read.left_out.get(evidence.source, evidence.source))
+    documents = store.documents(evidence.source)
+    if not documents:
+        return evidence, "no such file was read into the corpus; correct the name or add the file."
+    if starts := as_read.page_starts.get(evidence.source):
+        return _within_file(store, documents[0], evidence, starts)
+    if evidence.page is not None:
+        paged = [document for document in documents if document.page == evidence.page]
+        if not paged:
+            return evidence, _no_page([one.page for one in documents if one.page is not None], evidence.page)
+        documents = paged
+    if not evidence.quote:
+        return replace(evidence, context=_only_parent(store, documents)), ""
+    for document in documents:
+        span = find_quote(document.text, evidence.quote)
+        if span:
+            context = _context(store, document, *span)
+            return replace(evidence, page=document.page, start=span[0], end=span[1], context=context), ""
+    return evidence, _no_quote(evidence.quote, evidence.page)
+
+
+def _within_file(store: ChunkStore, document: Document, evidence: Evidence, starts: PageStarts) -> tuple[Evidence, str]:
+    """Locate evidence in a file whose pages are one text; a quote has to begin on the page that is named."""
+    text = document.text
+    page = (0, len(text)) if evidence.page is None else page_span(starts, evidence.page, len(text))
+    if page is None:
+        return evidence, _no_page([number for number, _ in starts], evidence.page or 0)
+    if not evidence.quote:
+        if evidence.page is None:
+            return replace(evidence, context=_only_parent(store, [document])), ""
+        return replace(evidence, page=None, start=page[0], end=page[1], context=text[slice(*page)]), ""
+    found = find_quote(text[page[0] :], evidence.quote)
+    start, end = (page[0] + place for place in found or (len(text), len(text)))
+    if start >= page[1]:
+        return evidence, _no_quote(evidence.quote, evidence.page)
+    context = _context(store, document, start, end)
+    return replace(evidence, page=None, start=start, end=end, context=context), ""
+
+
+def _no_quote(quote: str, page: int | None) -> str:
+    where = "the file" if page is None else f"page {page}"
+    words = " ".join(quote.split())
+    words = words if len(words) <= 60 else words[:57] + "..."
+    return f"the quote {words!r} does not stand on {where}; correct the quote or the page."
+
+
+def _only_parent(store: ChunkStore, documents: list[Document]) -> str:
+    if len(documents) > 1:
+        return ""
+    parents = store.parents(documents[0].source, documents[0].page)
+    return parents[0].text if len(parents) == 1 else ""
+
+
+def _context(store: ChunkStore, document: Document, start: int, end: int) -> str:
+    parents = store.parents(document.source, document.page)
+    touched = [parent for parent in parents if parent.start < end and parent.end > start]
+    whole = [parent for parent in touched if parent.start <= start and parent.end >= end]
+    if whole:  # parents of neighbouring children overlap, and several may hold the quote
+        return min(whole, key=lambda parent: (parent.end - parent.start, parent.start)).text
+    return document.text[touched[0].start : max(parent.end for parent in touched)]
+
+
+def _no_page(pages: list[int], page: int) -> str:
+    if not pages:
+        return f"page {page} is named, but the file has no pages; leave the page out."
+    return f"page {page} was not read: it does not exist or holds no text (last page with text: {max(pages)})."

@@ -1,0 +1,366 @@
+"""A corpus made searchable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from rag_lab._kit.digest import digest, is_whole, whole_folder
+from rag_lab._kit.machine import bytes_on_disk
+from rag_lab._kit.observability import span
+from rag_lab.access import Labels, access_label, may_see
+from rag_lab.corpus import build_index as indexes
+from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
+from rag_lab.corpus.chunks import cut_identity
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.folder import Changes, IndexedFile, file_digests, list_files, track
+from rag_lab.corpus.languages import language_of, main_language
+from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.rules import Attributes
+from rag_lab.corpus.splitters import splitter_of
+from rag_lab.models.protocols import ChatModel, Embedder, Vectors
+from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
+from rag_lab.models.truncation import Truncation
+from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
+from rag_lab.stores import registry
+from rag_lab.stores.config import StoreConfig, Unit
+from rag_lab.stores.engine import SearchedRows
+from rag_lab.stores.sparse import Analyzer, AnalyzerChoice, SparseIndex, SparseName, analyzer_for, open_sparse
+
+_COUNTS_FORMAT = 1  # raised when what is counted changes
+_COUNTS_FILE = "unread.json"
+TOOK = "took.json"  # with the vectors: the seconds that embedding took, of each text as first computed
+_VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedChildren:
+    """How long children are for one embedding model, and the tokens beyond its limit by the id of each longer one."""
+
+    total: Truncation
+    longer: Mapping[str, int] = field(default_factory=dict)
+
+    def of_hits(self, hits: Iterable[Hit]) -> list[int]:
+        """Return how many tokens of each hit's child were never embedded."""
+        return [self.longer.get(hit.chunk_id, 0) for hit in hits]
+
+
+def truncated_children(
+    embedder: RememberedEmbedder, searched: Path, children: Callable[[], Sequence[Chunk]]
+) -> TruncatedChildren | None:
+    """Return what `embedder` never reads of `children`; None where it does not say how much it reads.
+
+    No weights are loaded. What was counted is kept below `searched`, the folder of what the index is searched by.
+    """
+    limit = embedder.most_tokens
+    if limit is None:
+        return None
+    folder = searched / f"unread-{digest({'format': _COUNTS_FORMAT, 'embedder': dict(embedder.identity())})[:32]}"
+    with whole_folder(folder) as partial:
+        if partial:
+            partial.mkdir()
+            texts = {child.chunk_id: child.text for child in children()}
+            counts = embedder.text_tokens(list(texts.values()), "document")
+            longer = {chunk_id: n - limit for chunk_id, n in zip(texts, counts, strict=True) if n > limit}
+            total = Truncation.of(counts, sum(map(len, texts.values())), limit)
+            found = asdict(TruncatedChildren(total, longer))
+            (partial / _COUNTS_FILE).write_text(json.dumps(found), encoding="utf-8")
+    saved = json.loads((folder / _COUNTS_FILE).read_text(encoding="utf-8"))
+    return TruncatedChildren(Truncation(**saved["total"]), saved["longer"])
+
+
+@dataclass(frozen=True)
+class ChildVectors:
+    """How children become vectors, and which store holds them."""
+
+    embedder: RememberedEmbedder
+    store: StoreConfig
+    override: Any = None  # an object in place of the store that is named
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return whatever can change what a search in them finds, beside the children."""
+        return {
+            "format": _VECTORS_FORMAT,
+            "embedder": dict(self.embedder.identity()),
+            "store": registry.identity(self.store, self.override),
+        }
+
+    def folder(self, searched: Path) -> Path:
+        """Return where they lie below the folder `searched`; they may not be there."""
+        return searched / f"vectors-{digest(self.identity())[:32]}"
+
+    def ensure(self, searched: Path, children: Sequence[Chunk]) -> None:
+        """Build the vectors below `searched`, where they are missing or damaged.
+
+        Processes that want them at once build them once.
+        """
+        with whole_folder(self.folder(searched)) as partial:
+            if not partial:
+                return
+            before = self.embedder.replayed.seconds + self.embedder.embedded.seconds
+            vectors = self.embedder.embed_documents([child.text for child in children])
+            took = self.embedder.replayed.seconds + self.embedder.embedded.seconds - before
+            labels = [access_label(child.namespace, child.permissions) for child in children]
+            ids = [child.chunk_id for child in children]
+            registry.stores_of(self.store, self.override).build(partial, ids, vectors, labels, self.store.url)
+            (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
+
+    def open(self, searched: Path) -> SearchedRows:
+        """Return the store that `ensure` built."""
+        return registry.stores_of(self.store, self.override).open(self.folder(searched))
+
+
+_SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
+
+
+class CorpusIndex:
+    """The parents and children of one corpus; read only. What is searched is built and opened on first use."""
+
+    def __init__(
+        self,
+        path: Path,
+        corpus_dir: Path,
+        vectors: ChildVectors,
+        passed_over: tuple[Problem, ...] = (),
+        changes: Changes = Changes(),  # noqa: B008 (frozen)
+    ) -> None:
+        self.path = path
+        self.corpus_dir = corpus_dir
+        self.changes = changes  # of the files since the index of this corpus was last opened
+        self.vectors = vectors
+        self._passed_over = passed_over  # files that no loader was tried on
+        self._store_name = ""
+        self.chunks = ChunkStore(path / indexes.CHUNKS)  # documents, parents and children with their texts
+        self._truncation: TruncatedChildren | None = None
+        self._sparse: dict[tuple[SparseName, Analyzer, Unit, Labels | None], SparseIndex] = {}
+        self._languages: dict[Labels | None, str] = {}
+        self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
+
+    @property
+    def digest(self) -> str:
+        """Identity of all that makes parents and children: files, split parameters, text libraries."""
+        return self.path.name
+
+    @property
+    def vectors_identity(self) -> Mapping[str, Any]:
+        """Identity of what searches the children's vectors: the embedding model, and the store."""
+        return {"store": self._store_name} if self._store_name else self.vectors.identity()
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the index is on disk, undamaged; one that is not can only tell its digest."""
+        return is_whole(self.path, except_in=indexes.SEARCHED)
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether another attempt may read more: then it is built again when it is opened again."""
+        return indexes.FOR_NOW in self.manifest.made_of
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was left out of the corpus or guessed while it was read."""
+        read = self.manifest.problems
+        return self._passed_over + tuple(Problem(str(self.corpus_dir / bad["source"]), bad["reason"]) for bad in read)
+
+    @property
+    def files(self) -> tuple[IndexedFile, ...]:
+        """The files that are indexed, in order; those that could not be used are among `problems`."""
+        made_of, counts = self.manifest.made_of, self.chunks.counts()
+        attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
+                      made_of["attributes"].items()}  # fmt: skip
+        return tuple(
+            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()))
+            for source, numbers in counts.items()
+        )
+
+    def language(self, visible: Labels | None = None) -> str:
+        """Return the language of most of what is visible, as `english`, detected in a sample; '' if there is none."""
+        if visible not in self._languages:
+            texts = self.chunks.beginnings(*_SAMPLE, visible or self.chunks.labels) if self.is_built else []
+            self._languages[visible] = main_language((language_of(text), len(text)) for text in texts)
+        return self._languages[visible]
+
+    def analyzer(self, choice: AnalyzerChoice, allowed: Labels | None = None) -> Analyzer:
+        """Return the analyzer that is chosen; for `auto` that of the language of most of what is allowed."""
+        return choice if choice != "auto" else analyzer_for(choice, self.language(self._visible(allowed)))
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether the children's vectors are on disk, undamaged."""
+        return is_whole(self.vectors.folder(self.path / indexes.SEARCHED))
+
+    @cached_property
+    def vector_store(self) -> SearchedRows:
+        """The children's vectors, built where they are missing."""
+        self.ensure_vectors()
+        return self.vectors.open(self.path / indexes.SEARCHED)
+
+    def ensure_vectors(self) -> None:
+        """Embed the children and write their vectors, where they are not on disk."""
+        if not self.has_vectors:
+            self.vectors.ensure(self.path / indexes.SEARCHED, self.chunks.children())
+
+    def price(self, *, with_vectors: bool) -> dict[str, Any]:
+        """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors."""
+        texts = bytes_on_disk(self.path / indexes.CHUNKS)
+        if not with_vectors or self._store_name or not self.has_vectors:
+            return {"chunks": 0, "seconds": None, "bytes": texts}
+        folder = self.vectors.folder(self.path / indexes.SEARCHED)
+        took = folder / TOOK
+        seconds = float(json.loads(took.read_bytes())["seconds"]) if took.is_file() else None
+        return {"chunks": self.manifest.n_children, "seconds": seconds, "bytes": texts + bytes_on_disk(folder)}
+
+    @property
+    def truncation(self) -> TruncatedChildren | None:
+        """What the embedding model never reads of the children; None where it does not say how much it reads."""
+        if self._truncation is None:
+            self._truncation = truncated_children(
+                self.vectors.embedder, self.path / indexes.SEARCHED, self.chunks.children
+            )
+        return self._truncation
+
+    def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
+        """Return this index with its children searched in `store`; `name` is the identity of what it finds."""
+        index = CorpusIndex(self.path, self.corpus_dir, self.vectors, self._passed_over, self.changes)
+        index.vector_store = store
+        index._store_name = name
+        return index
+
+    def search(
+        self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
+    ) -> list[list[Hit]]:
+        """Return the k units of `level` whose best child is nearest to each row of `vectors`, (n_queries, dim).
+
+        Best first; fewer only where fewer are allowed: those whose access label is in `allowed`, or all where it is
+        None. A hit's score is the cosine of its best child, kept under the name `step`, too; ties go to the child that
+        comes first in the corpus.
+        """
+        store = self.vector_store
+        with span(f"search {step}", {"rag_lab.queries": len(vectors), "rag_lab.k": k}):
+            return best_units(
+                self.chunks, level, lambda rows, n: store.search(vectors[rows], n, allowed), len(vectors), k, step
+            )
+
+    def search_terms(
+        self, name: SparseName, analyzer: AnalyzerChoice, texts: Sequence[str], k: int, allowed: Labels | None = None,
+        level: Level = "parent",
+    ) -> list[list[Hit]]:  # fmt: skip
+        """Return the k units of `level` whose best child scores highest for each text in a sparse index.
+
+        See `search`; the step is the name of the index. Scores are those of a corpus of the allowed children alone.
+        """
+        words = self.sparse(name, analyzer, allowed=allowed)
+        with span(f"search {name}", {"rag_lab.queries": len(texts), "rag_lab.k": k}):
+            return best_units(
+                self.chunks, level, lambda rows, n: words.search([texts[row] for row in rows], n), len(texts), k, name
+            )
+
+    def units(self, chunk_ids: Sequence[str], scores: Sequence[float], k: int, level: Level, step: str) -> list[Hit]:
+        """Return the first k units of `level` that hold these children, given best first; see `search`."""
+        return best_units(self.chunks, level, lambda rows, n: ([list(chunk_ids)], [list(scores)]), 1, k, step)[0]
+
+    def sparse(
+        self, name: SparseName, analyzer: AnalyzerChoice, units: Unit = "child", allowed: Labels | None = None
+    ) -> SparseIndex:
+        """Return the sparse index of the children, or of the files, built when it is first asked for, and kept.
+
+        Each set of allowed labels has an index of its own, so that nothing of what is not allowed shows in a score.
+        """
+        visible = self._visible(allowed)
+        key = (name, self.analyzer(analyzer, visible), units, visible)
+        if key not in self._sparse:
+            texts = self.chunks.children if units == "child" else self.chunks.files
+            self._sparse[key] = open_sparse(self.path / indexes.SEARCHED, *key[:2], texts, units, visible)
+        return self._sparse[key]
+
+    def text(self, hit: Hit) -> str:
+        """Return the text of what was retrieved."""
+        return self.chunks.document(hit.source, hit.page).text[hit.start : hit.end]
+
+    def same_files(self) -> tuple[tuple[str, ...], ...]:
+        """Return the groups of files that have the same bytes."""
+        same: dict[str, list[str]] = {}
+        for source, content in self.manifest.made_of["files"].items():
+            same.setdefault(content, []).append(source)
+        return tuple(tuple(names) for names in same.values() if len(names) > 1)
+
+    def copies(self, source: str) -> list[str]:
+        """Return the other indexed files that read the same as this one, page by page."""
+        return [name for name in self._same_text.get(source, ()) if name != source]
+
+    def is_visible(self, source: str, question: Question) -> bool:
+        """Tell whether the asker may see a file; one without attributes of its own is everybody's."""
+        attributes = self.manifest.made_of["attributes"].get(source, {"namespace": "", "permissions": ()})
+        return may_see(question, attributes["namespace"], attributes["permissions"])
+
+    def locate(self, evidence: Evidence) -> tuple[Evidence, str]:
+        """Return the evidence with page, span and context, else as it was; and why it was not found, else ""."""
+        if evidence not in self._located:
+            self._located[evidence] = locate_evidence(self.chunks, evidence, self.manifest)
+        return self._located[evidence]
+
+    def _visible(self, allowed: Labels | None) -> Labels | None:
+        """Return those of the labels here that are allowed, None where all are."""
+        return None if allowed is None or allowed >= self.chunks.labels else allowed & self.chunks.labels
+
+    @cached_property
+    def _same_text(self) -> dict[str, tuple[str, ...]]:
+        return indexes.files_of_the_same_text(self.chunks.pages())
+
+    @cached_property
+    def manifest(self) -> indexes.Manifest:
+        """What is known of the index without opening it."""
+        return TypeAdapter(indexes.Manifest).validate_json((self.path / indexes.MANIFEST).read_bytes())
+
+
+def open_index(
+    corpus_dir: Path,
+    config: CorpusConfig,
+    embedder: Embedder,
+    *,
+    home: Path,
+    store: StoreConfig = StoreConfig(),  # noqa: B008 - frozen
+    vision: ChatModel | None = None,
+    splitter: Any = None,
+    readers: Mapping[str, Any] = MappingProxyType({}),
+    custom_store: Any = None,
+    progress: Watch = False,
+    build: bool = True,
+) -> CorpusIndex:
+    """Open the index of a corpus folder below `home`, building it where it is missing or damaged, which is logged.
+
+    An unchanged corpus is not read again; after a change, only files never read are read. Vectors are built once they
+    are searched, and only texts never seen are embedded.
+
+    Args:
+        embedder: embeds the children, and sentences for a splitter that asks it to.
+        home: where indexes, and all that is remembered, are kept.
+        vision: reads PDF files where `config.pdf` is `vision`.
+        splitter: an object in place of the splitter that is named, as are `custom_store` and `readers` (by suffix).
+        progress: show a bar while texts are embedded, or call this with their number.
+        build: False names an index that is missing without building it; its `is_built` is False.
+    """
+    reading = Reading(config, vision, home, readers)
+    listing = list_files(corpus_dir, reading.loaders)
+    digests = file_digests(listing.files, home / "file_digests.sqlite")
+    listing = listing.with_strictest_labels(digests)
+    if isinstance(embedder, RememberedEmbedder):
+        remembered = replace(embedder, progress=progress)
+    else:
+        remembered = RememberedEmbedder(embedder, home / "vectors.sqlite", progress)
+    recipe = indexes.Recipe(config, reading, splitter_of(config, remembered, splitter))
+    vectors = ChildVectors(remembered, store, custom_store)
+    if not build:
+        return CorpusIndex(
+            indexes.index_path(indexes.made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems
+        )
+    path = indexes.ensure_index(listing, digests, recipe, home)
+    changes = track(home, corpus_dir, dict(cut_identity(config, recipe.splitter)), digests)
+    return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)

@@ -1,0 +1,287 @@
+"""A corpus folder: which files it holds, and the documents in them."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rag_lab._kit.digest import digest, whole_file
+from rag_lab._kit.home import PRIVATE
+from rag_lab._kit.wording import counted
+from rag_lab.access import may_see
+from rag_lab.corpus.load.loader import SUFFIX, LoadError, source_in
+from rag_lab.corpus.reading import ALLOWED, LOADERS, load_bounded
+from rag_lab.corpus.rules import (
+    PUBLIC,
+    REMOVED_FILE,
+    Attributes,
+    of_copies,
+    of_link,
+    read_attributes,
+    read_removed,
+    rules_folder,
+    stricter_reason,
+)
+from rag_lab.errors import DatasetError
+from rag_lab.memory.open_store import opened
+from rag_lab.records import Document, Problem, Question
+
+NO_DOCUMENTS = frozenset({"attributes.yaml", "removed.txt", "questions.jsonl"})  # where the folder is its own corpus
+_IGNORED = (".", "~$")  # how names begin that are passed over
+_RUN_FILES = ("plan.json", "variants")  # what a folder of results has, from its first minute on
+REMOVED = f"removed from the index; delete its line in {REMOVED_FILE} to bring it back."
+STALE = "is no file of the corpus, so nothing is removed by this line; correct or delete it."
+_NAMED = 100  # files, of which no more are named in one message
+_ELSEWHERE = "the link leads to {}, which is of another namespace"
+
+
+def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
+    """Return the paths below `folder`, with forward slashes and sorted, and the folders that cannot be read.
+
+    Hidden files and folders are ignored, as are the results of sweeps and the notes of programs that have a document
+    open (`~$report.docx`); links to folders are among the paths and are not followed.
+    """
+    closed: list[OSError] = []
+    found: list[str] = []
+    for parent, folders, names in os.walk(folder, onerror=closed.append):
+        runs = {name for name in folders if all(Path(parent, name, file).exists() for file in _RUN_FILES)}
+        folders[:] = [name for name in folders if not name.startswith(_IGNORED) and name not in runs]
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        wanted = (name for name in names + links if not name.startswith(_IGNORED))
+        found += [Path(parent, name).relative_to(folder).as_posix() for name in wanted]
+    problems = [Problem(printable(Path(error.filename)), _unreadable("folder", error.strerror)) for error in closed]
+    return sorted(found), problems
+
+
+def refusal(path: Path, folder: Path) -> str:
+    """Return why a path below `folder` is passed over, "" where it is not."""
+    if printable(path) != str(path):
+        return "the file's name is not UTF-8: rename it."
+    with suppress(OSError, RuntimeError):  # a link that leads to itself leads nowhere
+        if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+            return "the link leaves the corpus folder and was not followed; copy the file into it."
+    if path.is_dir():
+        return "links to folders are not followed; copy the folder's files."
+    if not path.is_file():
+        return "the path is a broken link or no ordinary file; remove it."
+    return "" if os.access(path, os.R_OK) else _unreadable("file", os.strerror(errno.EACCES))
+
+
+def _unreadable(kind: str, reason: str | None) -> str:
+    return f"the {kind} cannot be read ({reason}): change its permissions."
+
+
+def printable(path: Path) -> str:
+    """Return the path as text that can be printed and stored, whatever bytes its name is made of."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
+    """Return a function that tells whether the asker of a question may see a file below `corpus_dir`."""
+    rules = read_attributes(corpus_dir, list_files(corpus_dir, None).files)
+
+    def visible(question: Question, source: str) -> bool:
+        label = rules.get(source, PUBLIC)
+        return may_see(question, label.namespace, label.permissions)
+
+    return visible
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a corpus that a loader can read, by source in sorted order, and what was passed over."""
+
+    files: Mapping[str, Path]
+    problems: tuple[Problem, ...]
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)  # of the files that a rule fits
+
+    def owned(self, document: Document) -> Document:
+        """Return a document of one of the files with that file's attributes."""
+        attributes = self.attributes.get(document.source, PUBLIC)
+        return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
+
+    def with_strictest_labels(self, digests: Mapping[str, str]) -> Listing:
+        """Return the listing with labels that hold for all files of the same content."""
+        attributes, reasons = of_copies(self.attributes, digests)
+        problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
+        return replace(self, attributes=attributes, problems=(*self.problems, *problems))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCorpus:
+    """The documents of a folder, ordered by source and page, and the SHA-256 of every file that was read."""
+
+    documents: tuple[Document, ...]
+    digests: dict[str, str]
+    problems: tuple[Problem, ...]
+
+
+def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) -> Listing:
+    """List the files below `folder` with one of these suffixes, or any where it is None.
+
+    Hidden files are ignored; links that leave it are refused. Files that `removed.txt` names are passed over (see
+    `removed`), as are, in a folder of documents that is no dataset, the files that say something about them.
+    """
+    if not folder.is_dir():
+        raise DatasetError(f"There is no corpus folder {folder}; create it and put {ALLOWED} files into it.")
+    (sources, problems), removed = sources_below(folder), read_removed(folder)
+    if rules_folder(folder) == folder or folder.is_symlink():  # a link to a folder that has rules of its own
+        sources = [source for source in sources if source not in NO_DOCUMENTS]
+    removed_file = str(rules_folder(folder) / REMOVED_FILE)
+    problems += [Problem(removed_file, f"{name!r} {STALE}") for name in sorted(removed.difference(sources))]
+    files: dict[str, Path] = {}
+    unsupported: dict[str, list[Path]] = defaultdict(list)
+    for source in sources:
+        path = folder / source
+        if reason := REMOVED if source in removed else refusal(path, folder):
+            problems.append(Problem(printable(path), reason))
+        elif suffixes is None or path.suffix.lower() in suffixes:
+            stored = source_in(path) if path.suffix == SUFFIX else ""  # how documents that came from Python are named
+            files[stored if stored and stored not in files else source] = path
+        else:
+            unsupported[path.suffix.lower()].append(path)
+    for suffix, paths in unsupported.items():
+        others = f" (and {len(paths) - 1} more like it)" if len(paths) > 1 else ""
+        kind = f"files ending in {suffix}" if suffix else "files without a suffix"
+        allowed = f"allowed are {ALLOWED}, and what corpus.readers names."
+        problems.append(Problem(str(paths[0]), f"{kind} are not read{others}; {allowed}"))
+    if not files:
+        found = f"; found:{_listed(list(map(str, problems)))}" if problems else ""
+        raise DatasetError(f"The corpus folder {folder} holds no {ALLOWED} file: put some into it{found}")
+    return _linked(Listing(files, tuple(problems), {}), folder, sources)
+
+
+def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing:
+    """Return the listing with the labels of its files; a link has that of its target, too, or is passed over."""
+    files, problems = dict(listing.files), list(listing.problems)
+    links = {source: path for source, path in files.items() if path.is_symlink()}
+    targets = {name: path.resolve().relative_to(folder.resolve()).as_posix() for name, path in links.items()}
+    attributes = read_attributes(folder, {*sources, *targets.values()})
+    for source, target in targets.items():
+        label = attributes.get(source, PUBLIC)
+        strict = of_link(label, attributes.get(target, PUBLIC))
+        if strict is None:
+            problems.append(Problem(printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed."))
+        elif strict != label:
+            attributes[source] = strict
+            reason = stricter_reason(strict, f"it is a link to {target}")
+            problems.append(Problem(printable(links[source]), reason))
+    return Listing(files, tuple(problems), attributes)
+
+
+def load_folder(folder: Path) -> LoadedCorpus:
+    """Load every file below `folder`, PDFs by their text; a bad one is a problem and the rest is used."""
+    listing = list_files(folder)
+    digests = file_digests(listing.files)
+    listing = listing.with_strictest_labels(digests)
+    documents: list[Document] = []
+    problems = list(listing.problems)
+    for source, path in listing.files.items():
+        try:
+            loaded = load_bounded(path, source)
+        except LoadError as error:
+            problems.append(Problem(str(path), str(error)))
+            continue
+        documents += [listing.owned(named(document)) for document in loaded.documents]
+        problems += [Problem(str(path), warning) for warning in loaded.warnings]
+    if not documents:
+        raise DatasetError(none_usable(len(listing.files), list(map(str, problems))))
+    return LoadedCorpus(tuple(documents), digests, tuple(problems))
+
+
+def none_usable(n_files: int, reasons: Sequence[str]) -> str:
+    """Return the message for a folder of which no file can be used: every reason, a line each."""
+    return f"None of {counted(n_files, 'file')} can be used:{_listed(reasons)}"
+
+
+def _listed(reasons: Sequence[str]) -> str:
+    rest = [f"and {len(reasons) - _NAMED:,} more"] if len(reasons) > _NAMED else []
+    return "".join(f"\n  {reason}" for reason in [*reasons[:_NAMED], *rest])
+
+
+def named(document: Document) -> Document:
+    """Return a document that has a title: its file's name, where the file gives none."""
+    return document if document.title else replace(document, title=PurePosixPath(document.source).stem)
+
+
+# A file touched this shortly before may change again without its times showing it, on a coarse clock.
+_SETTLED_S = 2.0
+_SCHEMA = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, sha256 TEXT NOT NULL)"
+
+
+def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[str, str]:
+    """Return the SHA-256 (hex) of each file by its source; `cache` is the SQLite file that remembers them."""
+    known: dict[str, tuple[str, str]] = {}
+    if cache and cache.exists():
+        with opened(cache, _SCHEMA) as connection:
+            rows = connection.execute("SELECT path, stamp, sha256 FROM files").fetchall()
+        known = {path: (stamp, sha256) for path, stamp, sha256 in rows}
+    digests, fresh = {}, []
+    for source, path in files.items():
+        key = str(path.resolve())
+        try:
+            status = path.stat()
+            stamp = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
+            known_stamp, sha256 = known.get(key, ("", ""))
+            if known_stamp != stamp:
+                with path.open("rb") as file:
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                if time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED_S:
+                    fresh.append((key, stamp, sha256))
+        except OSError as error:
+            raise DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions or remove it.") from None
+        digests[source] = sha256
+    if cache and fresh:
+        with opened(cache, _SCHEMA) as connection, connection:
+            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", fresh)
+    return digests
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The files that came, became different and went, each sorted; all empty where nothing did."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """A file of an index."""
+
+    source: str
+    sha256: str
+    n_documents: int
+    n_parents: int
+    n_children: int
+    attributes: Attributes
+
+
+def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping[str, str]) -> Changes:
+    """Return how the files differ from those of the last call for this corpus folder, cut in this way; keep them."""
+    path = home / "tracked" / f"{digest([str(corpus_dir.resolve()), dict(cut)])}.json"
+    try:
+        before: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # not known, or damaged
+        before = {}
+    both = digests.keys() & before.keys()
+    changes = Changes(
+        added=tuple(sorted(digests.keys() - before.keys())),
+        changed=tuple(sorted(source for source in both if digests[source] != before[source])),
+        removed=tuple(sorted(before.keys() - digests.keys())),
+    )
+    if changes != Changes():
+        path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
+        with whole_file(path) as partial:
+            partial.write_text(json.dumps(dict(digests), ensure_ascii=False), encoding="utf-8")
+    return changes

@@ -1,0 +1,327 @@
+"""The vector stores of other projects, each what an engine proposes of `rows`; their packages are imported when used.
+
+Chroma, in the folder or on a server, and FAISS build an HNSW graph (Malkov and Yashunin 2018), for recall before speed.
+At the sizes of a workbench (up to some ten thousand children) a wide search finds the true neighbours, so that a
+variant's score does not depend on the luck of the graph. DuckDB, Milvus Lite and the embedded Qdrant compare one by
+one; a server of Qdrant's builds a graph as well.
+
+Chroma writes into its files whenever it is opened, and a folder of Milvus Lite belongs to one process at a time. So
+each process that reads one of them works on a copy of its own: the index stays as it was written, and variants of a
+sweep may run side by side.
+"""
+
+import importlib
+import os
+import shutil
+import sqlite3
+import weakref
+from contextlib import ExitStack, closing
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rag_lab._kit.machine import scratch_folder
+from rag_lab.models.protocols import Vectors
+from rag_lab.stores.engine import Cosines, EngineStore, Numbers, Positions, Rows, ServedStore, Server, batches, padded
+
+_COLLECTION = "children"
+_NEIGHBOURS, _EF_CONSTRUCTION, _EF_SEARCH = 32, 200, 800  # of each graph
+_CHROMA_HNSW = {
+    "space": "cosine",
+    "ef_construction": _EF_CONSTRUCTION,
+    "max_neighbors": _NEIGHBOURS,
+    "ef_search": _EF_SEARCH,
+    "num_threads": 1,  # parallel insertion makes another graph each time
+    "batch_size": 100,
+    "sync_threshold": 100,  # writes the graph to disk; otherwise every opening builds it again from the log
+}
+_FAISS_FEW_ROWS = 10_000
+_QDRANT_ROWS_AT_ONCE = 1_000
+_QDRANT_TIMEOUT_S = 60
+_DUCKDB_ROWS_AT_ONCE = 50_000
+_DUCKDB_SEARCH = """
+    SELECT number, max_by(position, cosine, {n}) AS positions, max(cosine, {n}) AS cosines
+    FROM (
+        SELECT number, position, array_inner_product(vector, query) AS cosine
+        FROM children, asked
+        {where}
+    )
+    GROUP BY number ORDER BY number
+"""
+_MILVUS_ROWS_AT_ONCE = 10_000
+
+
+class ChromaStore(ServedStore):
+    """One Chroma collection, whose ids are row numbers. Several processes may read it at the same time."""
+
+    exact: ClassVar[bool] = False
+
+    def _write(self, server: Server | None) -> None:
+        client = self._connect(server or self.path / "chroma")
+        # Labels too, where there are several to choose from.
+        has_labels, name = len(self.rows.labels) > 1, server.collection if server else _COLLECTION
+        collection = client.create_collection(name, embedding_function=None, configuration={"hnsw": _CHROMA_HNSW})
+        for part in batches(len(self.rows), client.get_max_batch_size()):
+            numbers = self.rows.label_numbers[part].tolist()
+            collection.add(
+                ids=[str(part.start + offset) for offset in range(len(numbers))],
+                embeddings=self.rows.vectors[part],
+                metadatas=[{"label": number} for number in numbers] if has_labels else None,
+            )
+        if server is None:
+            client.close()
+            with closing(sqlite3.connect(self.path / "chroma/chroma.sqlite3", isolation_level=None)) as connection:
+                connection.execute("VACUUM")  # gives back the room of Chroma's log, which is empty by now: nine tenths
+
+    def _n_rows(self, server: Server) -> int | None:
+        client = self._connect(server)
+        if server.collection not in [found.name for found in client.list_collections()]:
+            return None
+        return int(client.get_collection(server.collection, embedding_function=None).count())
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        where = None if numbers is None else {"label": {"$in": list(numbers)}}
+        reply = self._collection.query(query_embeddings=queries, n_results=n_wanted, where=where, include=["distances"])
+        rows = [[int(name) for name in found] for found in reply["ids"]]
+        return padded(rows, [[1 - far for far in distances] for distances in reply["distances"]], n_wanted)
+
+    @cached_property
+    def _collection(self) -> Any:
+        if self.server is not None:
+            client, name = self._connect(self._served(self.server)), self.server.collection
+        else:
+            used = ExitStack()  # the copy goes with this object, or when the process ends
+            folder = used.enter_context(scratch_folder("chroma"))
+            client = self._connect(shutil.copytree(self.path / "chroma", Path(folder) / "chroma"))
+            used.callback(client.close)
+            weakref.finalize(self, used.close)
+            name = _COLLECTION
+        return client.get_collection(name, embedding_function=None)
+
+    @staticmethod
+    def _connect(server: Server | Path) -> Any:
+        import chromadb
+        from chromadb.config import Settings
+
+        # A .env of the working folder names classes to import.
+        settings = Settings(_env_file=None, anonymized_telemetry=False)
+        if isinstance(server, Server):
+            return chromadb.HttpClient(*server.address, settings=settings)
+        return chromadb.PersistentClient(str(server), settings=settings)
+
+
+class QdrantStore(ServedStore):
+    """One collection, whose points are row numbers. A server's key is read from QDRANT_API_KEY.
+
+    The embedded Qdrant keeps its vectors in memory and is filled from the rows when it is opened: its own files hold
+    pickles and belong to one process at a time.
+    """
+
+    exact: ClassVar[bool] = True  # in the process; a server approximates
+
+    def _write(self, server: Server | None) -> None:
+        if server is not None:  # else it is filled when it is opened
+            _fill_qdrant(self._connect(server), server.collection, self.rows, with_index=True)
+
+    def _n_rows(self, server: Server) -> int | None:
+        client = self._connect(server)
+        if not client.collection_exists(server.collection):
+            return None
+        return int(client.count(server.collection, exact=True).count)
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        from qdrant_client import models
+
+        is_allowed = models.FieldCondition(key="label", match=models.MatchAny(any=list(numbers or ())))
+        allowed = None if numbers is None else models.Filter(must=[is_allowed])
+        replies = self._client.query_batch_points(
+            self.server.collection if self.server else _COLLECTION,
+            requests=[
+                models.QueryRequest(
+                    query=query,
+                    limit=n_wanted,
+                    filter=allowed,
+                    params=models.SearchParams(hnsw_ef=max(_EF_SEARCH, n_wanted)) if self.server else None,
+                )
+                for query in queries.tolist()
+            ],
+        )
+        rows = [[point.id for point in reply.points] for reply in replies]
+        return padded(rows, [[point.score for point in reply.points] for reply in replies], n_wanted)
+
+    @cached_property
+    def _client(self) -> Any:
+        from qdrant_client import QdrantClient
+
+        if self.server is not None:
+            return self._connect(self._served(self.server))
+        client = QdrantClient(":memory:")
+        _fill_qdrant(client, _COLLECTION, self.rows, with_index=False)
+        return client
+
+    @staticmethod
+    def _connect(server: Server) -> Any:
+        from qdrant_client import QdrantClient
+
+        host, port, tls = server.address
+        return QdrantClient(
+            url=f"{'https' if tls else 'http'}://{host}:{port}",
+            api_key=os.environ.get("QDRANT_API_KEY"),
+            timeout=_QDRANT_TIMEOUT_S,
+            check_compatibility=False,  # which would warn of an absent server before the error says it
+        )
+
+
+def _fill_qdrant(client: Any, collection: str, rows: Rows, *, with_index: bool) -> None:
+    from qdrant_client import models
+
+    space = models.VectorParams(size=rows.vectors.shape[1], distance=models.Distance.COSINE)
+    graph = models.HnswConfigDiff(m=_NEIGHBOURS, ef_construct=_EF_CONSTRUCTION)
+    client.create_collection(collection, vectors_config=space, hnsw_config=graph)
+    if with_index:
+        client.create_payload_index(collection, "label", models.PayloadSchemaType.INTEGER)
+    for part in batches(len(rows), _QDRANT_ROWS_AT_ONCE):
+        labels = rows.label_numbers[part].tolist()
+        points = models.Batch(
+            ids=list(range(part.start, part.start + len(labels))),
+            vectors=rows.vectors[part].tolist(),
+            payloads=[{"label": label} for label in labels],
+        )
+        client.upsert(collection, points=points, wait=True)
+
+
+class FaissStore(EngineStore):
+    """One graph by inner product, which of unit vectors is the cosine, in one file.
+
+    A graph that may only return few of its nodes must be searched ever wider to find them. So a filter that leaves few
+    rows is answered by comparing these rows one by one, which is exact and quick, and one that leaves many widens the
+    search by the share that it leaves.
+    """
+
+    exact: ClassVar[bool] = False
+
+    def _fill(self) -> None:
+        faiss: Any = importlib.import_module("faiss")  # untyped: its stubs lack what its compiled part adds
+        graph = faiss.IndexHNSWFlat(self.rows.vectors.shape[1], _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = _EF_CONSTRUCTION
+        n_threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)  # parallel insertion makes another graph each time
+        try:
+            graph.add(np.ascontiguousarray(self.rows.vectors))
+        finally:
+            faiss.omp_set_num_threads(n_threads)
+        faiss.write_index(graph, str(self.path / "hnsw.faiss"))
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        is_allowed = None if numbers is None else self.rows.mask(numbers)
+        n_allowed = len(self.rows) if is_allowed is None else int(is_allowed.sum())
+        if is_allowed is not None and n_allowed <= _FAISS_FEW_ROWS:
+            return self.rows.scan(queries, n_wanted, numbers)
+        width = max(_EF_SEARCH, n_wanted) * len(self.rows) // n_allowed
+        faiss: Any = importlib.import_module("faiss")
+        bits = None if is_allowed is None else np.packbits(is_allowed, bitorder="little")
+        selector = None if bits is None else faiss.IDSelectorBitmap(bits)
+        settings = faiss.SearchParametersHNSW(efSearch=width, sel=selector)
+        cosines, rows = self._graph.search(np.ascontiguousarray(queries), n_wanted, params=settings)
+        return rows, cosines.astype(np.float64)
+
+    @cached_property
+    def _graph(self) -> Any:
+        faiss: Any = importlib.import_module("faiss")
+        return faiss.read_index(str(self.path / "hnsw.faiss"))
+
+
+class DuckDBStore(EngineStore):
+    """One table `children (position, label, vector)` in one file. Several processes may read it at the same time."""
+
+    exact: ClassVar[bool] = True
+
+    def _fill(self) -> None:
+        import duckdb
+
+        dim = self.rows.vectors.shape[1]
+        with duckdb.connect(str(self.path / "vectors.duckdb")) as database:
+            database.execute(f"CREATE TABLE children (position BIGINT, label INTEGER, vector FLOAT[{dim}])")
+            for part in batches(len(self.rows), _DUCKDB_ROWS_AT_ONCE):
+                vectors, labels = self.rows.vectors[part], self.rows.label_numbers[part]
+                positions = np.arange(part.start, part.start + len(labels))
+                database.register("rows", _table(position=positions, label=labels, vector=vectors))
+                database.execute("INSERT INTO children SELECT position, label, vector FROM rows")
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        where = "" if numbers is None else f"WHERE label IN ({', '.join(map(str, numbers))})"
+        cursor = self._database.cursor()
+        cursor.register("asked", _table(number=np.arange(len(queries)), query=queries))
+        found = cursor.execute(_DUCKDB_SEARCH.format(n=n_wanted, where=where)).fetchall()
+        return padded([row[1] for row in found], [row[2] for row in found], n_wanted)
+
+    @cached_property
+    def _database(self) -> Any:
+        import duckdb
+
+        return duckdb.connect(str(self.path / "vectors.duckdb"), read_only=True)
+
+
+def _table(**columns: Any) -> Any:
+    """Return an Arrow table; two-dimensional columns become fixed arrays."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            name: pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), column.shape[1])
+            if column.ndim == 2
+            else pa.array(column)
+            for name, column in columns.items()
+        }
+    )
+
+
+class MilvusStore(EngineStore):
+    """One collection `children (position, label, vector)`."""
+
+    exact: ClassVar[bool] = True
+
+    def _fill(self) -> None:
+        from milvus_lite import CollectionSchema, DataType, FieldSchema, MilvusLite
+
+        schema = CollectionSchema(
+            fields=[
+                FieldSchema(name="position", dtype=DataType.INT64, is_primary=True),
+                FieldSchema(name="label", dtype=DataType.INT64),
+                FieldSchema(name="vector", dtype=DataType.FLOAT_VECTOR, dim=self.rows.vectors.shape[1]),
+            ]
+        )
+        with MilvusLite(str(self.path / "milvus")) as database:
+            collection = database.create_collection(_COLLECTION, schema)
+            for part in batches(len(self.rows), _MILVUS_ROWS_AT_ONCE):
+                labels, vectors = self.rows.label_numbers[part].tolist(), self.rows.vectors[part].tolist()
+                collection.insert(
+                    [
+                        {"position": part.start + offset, "label": label, "vector": vector}
+                        for offset, (label, vector) in enumerate(zip(labels, vectors, strict=True))
+                    ]
+                )
+            collection.flush()
+            collection.create_index("vector", {"index_type": "FLAT", "metric_type": "COSINE", "params": {}})
+
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+        found = self._collection.search(
+            queries.tolist(),
+            top_k=n_wanted,
+            expr=None if numbers is None else f"label in {list(numbers)}",
+            output_fields=[],
+        )
+        rows = [[hit["id"] for hit in hits] for hits in found]
+        return padded(rows, [[hit["distance"] for hit in hits] for hits in found], n_wanted)
+
+    @cached_property
+    def _collection(self) -> Any:
+        from milvus_lite import MilvusLite
+
+        self._scratch = scratch_folder("milvus")  # removed with this object, or when the process ends
+        folder = shutil.copytree(self.path / "milvus", Path(self._scratch.name) / "milvus")
+        collection = MilvusLite(str(folder)).get_collection(_COLLECTION)
+        collection.load()
+        return collection

@@ -1,0 +1,199 @@
+"""What is read, cut and embedded again after a change: only what changed."""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_lab.corpus import build_index
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.corpus_index import CorpusIndex, open_index
+from rag_lab.corpus.folder import Changes
+from rag_lab.corpus.load.loader import Loaded, LoadError
+from rag_lab.corpus.reading import Reading
+
+CONFIG = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
+ROOT = Path(__file__).parents[2]
+
+
+class Room:
+    """A corpus, a home, and the files and documents that were read and cut since the last look."""
+
+    def __init__(self, corpus: Path, home: Path, embedder: Any) -> None:
+        self.corpus, self.home, self.embedder = corpus, home, embedder
+        self.read: list[str] = []
+        self.cut: list[str] = []
+
+    def open(self, config: CorpusConfig = CONFIG) -> CorpusIndex:
+        self.read.clear()
+        self.cut.clear()
+        self.embedder.seen.clear()
+        index = open_index(self.corpus, config, self.embedder, home=self.home)
+        index.ensure_vectors()
+        return index
+
+
+@pytest.fixture
+def room(corpus: Path, tmp_path: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+    room = Room(corpus, tmp_path / "home", embedder)
+    cut, load = build_index.cut, Reading.load
+
+    def reading(self: Reading, path: Path, source: str) -> Loaded:
+        room.read.append(source)
+        return load(self, path, source)
+
+    def cutting(documents: Any, config: Any, embedder: Any) -> Any:
+        room.cut += [document.source for document in documents]
+        return cut(documents, config, embedder)
+
+    monkeypatch.setattr(Reading, "load", reading)
+    monkeypatch.setattr(build_index, "cut", cutting)
+    return room
+
+
+def test_only_what_is_new_or_changed_is_read_and_cut(room: Room) -> None:
+    first = room.open()
+    assert sorted(room.read) == ["canteen.txt", "press/oil.txt", "press/relief_valve.md"]
+    assert first.changes == Changes(added=tuple(sorted(room.read)))
+    (room.corpus / "canteen.txt").write_text("The canteen is closed.")
+    (room.corpus / "new.txt").write_text("A new file.")
+    (room.corpus / "press/oil.txt").unlink()
+    second = room.open()
+    assert sorted(room.read) == ["canteen.txt", "new.txt"] and len(room.cut) == 2
+    assert sorted(room.embedder.seen) == ["A new file.", "The canteen is closed."]
+    assert second.changes == Changes(("new.txt",), ("canteen.txt",), ("press/oil.txt",))
+    assert [file.source for file in second.files] == ["canteen.txt", "new.txt", "press/relief_valve.md"]
+
+
+def test_an_unchanged_corpus_has_no_changes_and_asks_nothing_of_a_model(room: Room) -> None:
+    first = room.open()
+    again = room.open()
+    assert (again.digest, again.changes) == (first.digest, Changes())
+    assert room.read == room.cut == room.embedder.seen == []
+
+
+def test_a_damaged_list_of_what_was_there_before_costs_no_more_than_the_news(room: Room, tmp_path: Path) -> None:
+    first = room.open()
+    (tracked,) = tmp_path.rglob("tracked/*.json")
+    tracked.write_text("{")
+    again = room.open()
+    assert (again.digest, again.changes) == (first.digest, first.changes) and room.read == []
+
+
+def test_another_cut_reads_no_file_again(room: Room) -> None:
+    room.open()
+    room.open(CorpusConfig(chunk_size=80, chunk_overlap=0))
+    assert room.read == [] and len(room.cut) == 3
+    (room.corpus / "new.txt").write_text("A new file.")
+    room.open()
+    assert room.read == ["new.txt"]
+
+
+def test_a_moved_file_is_neither_read_nor_embedded_again(room: Room) -> None:
+    room.open()
+    (room.corpus / "canteen.txt").rename(room.corpus / "kitchen.txt")
+    index = room.open()
+    assert room.read == room.cut == room.embedder.seen == []
+    (hit, *_) = index.search(room.embedder.embed_queries(["soup at noon"]), 1)[0]
+    assert hit.source == "kitchen.txt" and index.chunks.parent(hit.parent_id).source == "kitchen.txt"
+
+
+def test_a_file_without_a_title_has_its_own_name_wherever_it_lies(room: Room) -> None:
+    (room.corpus / "torques.csv").write_text("Bolt,Nm\nM6,9\n")
+    room.open()
+    (room.corpus / "torques.csv").rename(room.corpus / "bolts.csv")
+    index = room.open()
+    assert room.read == []
+    assert index.chunks.documents("bolts.csv")[0].title == "bolts"
+
+
+def test_exact_duplicates_are_reported_read_once_and_both_found(room: Room) -> None:
+    (room.corpus / "copy.txt").write_bytes((room.corpus / "canteen.txt").read_bytes())
+    index = room.open()
+    assert len(room.read) == 3
+    (problem,) = index.problems
+    assert Path(problem.path).name == "copy.txt" or "copy.txt" in problem.reason
+    assert "the same as canteen.txt, byte for byte" in problem.reason
+    hits = index.search(room.embedder.embed_queries(["canteen soup"]), 2)[0]
+    assert {hit.source for hit in hits} == {"canteen.txt", "copy.txt"}
+
+
+def test_a_bad_file_is_remembered_as_bad(room: Room) -> None:
+    (room.corpus / "bad.pdf").write_bytes(b"nonsense")
+    reasons = [problem.reason for problem in room.open().problems]
+    (room.corpus / "new.txt").write_text("A new file.")
+    again = room.open()
+    assert room.read == ["new.txt"]
+    assert [problem.reason for problem in again.problems] == reasons != []
+
+
+def test_what_another_attempt_may_mend_is_not_remembered(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Reading.load
+
+    def failing(self: Reading, path: Path, source: str) -> Loaded:
+        if source == "canteen.txt":
+            raise LoadError("the file cannot be read; check its permissions.", lasting=False)
+        return load(self, path, source)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reading, "load", failing)
+        assert room.open().manifest.n_documents == 2
+    (room.corpus / "new.txt").write_text("A new file.")
+    room.open()
+    assert sorted(room.read) == ["canteen.txt", "new.txt"]
+
+
+KILLED = """
+import sys, os
+from pathlib import Path
+sys.path[:0] = [{root!r}, {tests!r}]
+import conftest_words
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus import build_index
+from rag_lab.corpus import corpus_index as child_vectors
+from rag_lab.corpus.corpus_index import open_index
+
+def die(*args):
+    os.kill(os.getpid(), 9)
+
+setattr({where}, {name!r}, die)
+open_index(Path({corpus!r}), CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200),
+           conftest_words.HashedWords(), home=Path({home!r})).ensure_vectors()
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("build_index", "process"),
+        ("build_index", "write_chunks"),
+        ("child_vectors.registry", "stores_of"),
+        ("build_index.Path", "rename"),
+    ],
+)
+def test_a_killed_run_leaves_the_old_index_or_the_new_one(room: Room, where: str, name: str, tmp_path: Path) -> None:
+    old = room.open()
+    before = sorted(path.name for path in (room.home / "indexes").iterdir())
+    (room.corpus / "canteen.txt").write_text("The canteen is closed.")
+    words = Path(__file__).with_name("conftest.py").read_text()
+    (tmp_path / "conftest_words.py").write_text(words)
+    code = KILLED.format(
+        root=str(ROOT), tests=str(tmp_path), where=where, name=name, corpus=str(room.corpus), home=str(room.home)
+    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=120)
+    assert done.returncode == -9, done.stderr.decode()
+    folders = [path for path in (room.home / "indexes").iterdir() if (path / "index.json").exists()]
+    whole = {path.name for path in folders if ".partial-" not in path.name}
+    assert whole == {old.digest} or (where == "child_vectors.registry" and old.digest in whole and len(whole) == 2)
+    assert len([path for path in (room.home / "indexes").glob("*/searched/vectors-*") if not path.suffix]) == 1
+    query = room.embedder.embed_queries(["canteen soup"])
+    assert old.search(query, 1)[0][0].source == "canteen.txt"
+    new = room.open()
+    assert "closed" in new.chunks.parent(new.search(room.embedder.embed_queries(["canteen"]), 1)[0][0].parent_id).text
+    after = {path.name for path in (room.home / "indexes").iterdir()}
+    assert not any("partial" in name for name in after) and set(before) < after
+    assert not list((room.home / "indexes").glob("*/searched/*.partial-*"))
