@@ -208,7 +208,7 @@ def figure(rows: list[Row], path: Path) -> None:
 
 def draw(axes: Any, rows: list[Row], key: str) -> None:
     """Draw one measure of every store against the corpus, both axes logarithmic."""
-    from rag_lab.report.figures.figure_style import GRID, dress
+    from rag_lab.report.figures import GRID, dress
 
     dress(axes)
     axes.grid(color=GRID, linewidth=0.6)

@@ -12,13 +12,13 @@ from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.corpus_index import open_index
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.ragas.table import SPECS
+from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.experiment.export import export_run
 from rag_lab.models import shared
 from rag_lab.notebook.label import label
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
-from rag_lab.report.page import report_page
+from rag_lab.report.page import question_pages, report_page
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.testing import HashEmbedder
 from rag_lab.testing.loopback_servers import openai_server, rerank_server
@@ -64,7 +64,7 @@ def test_no_server_of_a_model_is_sent_what_the_asker_may_not_see(tmp_path):
 
 
 def test_pages_of_questions_and_exported_rankings_hold_what_each_asker_may_see(models, tmp_path, asked, monkeypatch):
-    monkeypatch.setattr(report_page, "MOST_CHARS", 1000)
+    monkeypatch.setattr(question_pages, "MOST_CHARS", 1000)
     run = write_run(tmp_path / "run", write_corpus(tmp_path, OWNED), asked, tmp_path / "home")
     report_page.write_report(run)
     assert not seen((run / "report.html").read_text())

@@ -142,8 +142,7 @@ def report(
       rag-lab report results/decisive --one-file
       rag-lab report results/decisive --margin retrieval.ndcg@5=0.05
     """
-    from rag_lab.report.page.pdf import write_pdf
-    from rag_lab.report.page.report_page import write_report
+    from rag_lab.report.page.report_page import write_pdf, write_report
     from rag_lab.runs.margins import parse_margins
 
     page = write_report(run, one_file=one_file, margins=parse_margins(margins or []), without_known=without_known)

@@ -13,14 +13,22 @@ from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, get_args
 
-from pydantic import TypeAdapter
-
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.registry import Module, unwatched
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.judge_queue import JudgeReplies, RememberedJudge
-from rag_lab.evaluation.metric import Gap, Metric, MetricInfo, Need, Needs, Tools, find_gap, model_name
-from rag_lab.evaluation.remembered import trace_bytes
+from rag_lab.evaluation.metric import (
+    TRACE,
+    Gap,
+    Metric,
+    MetricInfo,
+    Need,
+    Needs,
+    Tools,
+    find_gap,
+    model_name,
+    trace_bytes,
+)
 from rag_lab.memory.results import batches
 from rag_lab.records import Score, Trace
 
@@ -28,7 +36,6 @@ _NOT_OF_STAGES = {"question", "repeat", "stages", "texts"}
 FIELDS = frozenset(each.name for each in fields(Trace)) - _NOT_OF_STAGES
 _MODELS: Mapping[str, Need] = {"judge": "judge", "embedder": "embeddings"}  # the parameter that asks for a model
 _WHOLE_BATCH = 32
-_TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 
 
 def custom_info(module: Module) -> MetricInfo:
@@ -196,7 +203,7 @@ class CustomMetric:
             return None
         if not self.models:
             return {"seen": sha256(trace_bytes(self._seen(trace))).hexdigest()}
-        seen: dict[str, Any] = _TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
+        seen: dict[str, Any] = TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
         return seen
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.evaluation.measures.retrieval import CHARACTERS_A_TOKEN
 from rag_lab.evaluation.registry import cutoff, text_budget
+from rag_lab.evaluation.retrieval import CHARACTERS_A_TOKEN
 from rag_lab.records import Question, Trace
 
 EQUAL_TEXT = "retrieval.evidence_recall@800tokens"

@@ -1,19 +1,28 @@
-"""What `evaluate` returns: a list of scores that shows itself."""
+"""Scores of traces, remembered: nothing is computed twice, and an interrupted evaluation goes on where it stopped.
 
-from collections.abc import Sequence
+Costly scores have an entry each. Those that follow from what traces say are quick to compute, and to look each up alone
+would take longer: they have one entry a metric, under its identity and the digest of all that the traces say, read in
+one piece; one question more and they are computed anew.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
+from pydantic import TypeAdapter
 from tqdm.auto import tqdm
 
-from rag_lab._kit.observability import span
+from rag_lab._kit.digest import digest
+from rag_lab._kit.observability import set_attributes, span
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.judge_queue import JudgeReplies
-from rag_lab.evaluation.metric import Tools, Visible
+from rag_lab.evaluation.metric import CostlyMetric, Metric, Tools, Visible, trace_bytes
 from rag_lab.evaluation.registry import AnyMetric, build_metric, parse_name, problems
-from rag_lab.evaluation.remembered import TracesScored, score_metric
-from rag_lab.memory.results import Memory
+from rag_lab.memory.results import Memory, Work, batches, retries_failed
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.models.shared import booked
 from rag_lab.records import Score, Trace
@@ -69,3 +78,101 @@ def evaluate(
                 scores += score_metric(built, scored, store, bar.update)
             bar.update(len(scores) - bar.n)
     return scores
+
+
+_SCORE: TypeAdapter[Score] = TypeAdapter(Score)
+
+Advance = Callable[[int], object]  # is called with how many traces were scored
+
+
+class TracesScored:
+    """The traces of one evaluation; their digest is made once for all metrics, where one asks for it."""
+
+    def __init__(self, traces: Sequence[Trace]) -> None:
+        self.traces = traces
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of all that the traces say; of their stages how each ended."""
+        found = hashlib.sha256()
+        for trace in self.traces:
+            found.update(trace_bytes(trace) + b"\n")
+            found.update(json.dumps([(each.stage, each.status, each.reason) for each in trace.stages]).encode() + b"\n")
+        return found.hexdigest()
+
+
+def _decoded(text: str, metric: Metric, traces: Sequence[Trace]) -> list[Score]:
+    rows = json.loads(text)
+    return [
+        Score(trace.question.question_id, metric.name, value, status, reason, trace.repeat)
+        for trace, (value, status, reason) in zip(traces, rows, strict=True)
+    ]
+
+
+def score_metric(metric: Metric, scored: TracesScored, memory: Memory | None, advance: Advance) -> list[Score]:
+    """Return one score for each trace, in order, as remembered where the metric's values follow from what traces say.
+
+    Costly ones are remembered one by one, quick ones all together. Those that measure the run are measured in each.
+    """
+    if isinstance(metric, CostlyMetric):
+        if memory is not None:
+            return score_costly(metric, scored.traces, memory, advance)
+        scores = list[Score]()
+        for some in batches(scored.traces, metric.batch_size):
+            scores += metric.score(some)
+            advance(len(some))
+        return scores
+    if memory is None or not getattr(metric, "is_traced", False):
+        return metric.score(scored.traces)
+    key = digest({"metric": dict(metric.identity()), "traces": scored.digest})
+    if (known := memory.recall([key]).get(key)) and (scores := _decoded(known, metric, scored.traces)):
+        set_attributes(rag_lab__remembered=len(scores))
+        return scores
+    set_attributes(rag_lab__remembered=0)
+    scores = metric.score(scored.traces)
+    if not any(score.status == "failed" for score in scores):  # what made one fail may be mended
+        text = json.dumps([[each.value, each.status, each.reason] for each in scores], ensure_ascii=False)
+        if _decoded(text, metric, scored.traces) == scores:
+            memory.store(metric.name, {key: text})
+    return scores
+
+
+def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, advance: Advance) -> list[Score]:
+    """Return one score for each trace, in order, computing only what `memory` does not hold.
+
+    Scores are saved after each `metric.batch_size`. What another attempt may cure is not remembered; nor is what failed
+    without a model, which is quickly tried again.
+    """
+    asks_models = bool(metric.needs & {"judge", "embeddings"})
+    identity = digest(dict(metric.identity()))
+    keys = [score_key(metric, identity, trace) for trace in traces]
+    wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
+
+    def measure(keys: list[str]) -> dict[str, Score]:
+        return dict(zip(keys, metric.score([wanted[key] for key in keys]), strict=True))
+
+    def encode(score: Score) -> str | None:
+        is_of_run = (score.question_id, score.repeat) in metric.of_run
+        passes = score.curable or is_of_run or (score.status == "failed" and not asks_models)
+        return None if passes else _SCORE.dump_json(score).decode()
+
+    work = Work(metric.name, measure, encode, _SCORE.validate_json, metric.batch_size)
+    found = work.recall(memory, wanted)
+    if retries_failed():
+        found |= work.again(memory, [key for key, score in found.items() if score.status == "failed"])
+    advance(sum(key in found for key in keys))
+    set_attributes(rag_lab__remembered=sum(key in found for key in keys))
+    found |= work.do(memory, [key for key in wanted if key not in found], lambda new, waits: advance(new))
+    without_key = iter(metric.score([trace for trace, key in zip(traces, keys, strict=True) if key is None]))
+    return [  # two questions may ask the judge for the same thing
+        next(without_key)
+        if key is None
+        else replace(found[key], question_id=trace.question.question_id, repeat=trace.repeat)
+        for trace, key in zip(traces, keys, strict=True)
+    ]
+
+
+def score_key(metric: CostlyMetric, identity: str, trace: Trace) -> str | None:
+    """Return the key of a score, by the digest of the metric's identity; None where there is nothing to compute."""
+    reads = metric.reads(trace)
+    return None if reads is None else digest({"metric": identity, "repeat": trace.repeat, "reads": dict(reads)})

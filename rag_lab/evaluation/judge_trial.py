@@ -29,14 +29,13 @@ from rag_lab.data import synthetic
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sampling import stratified
 from rag_lab.errors import DatasetError
-from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.evaluate import TracesScored, evaluate, score_metric
 from rag_lab.evaluation.judge_check import ALL, MIN_QUESTIONS, Agreement, Discrimination, JudgeCheck, Objects
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import Metric, Tools, model_name
-from rag_lab.evaluation.ragas.metrics import make_metric
-from rag_lab.evaluation.ragas.table import SPECS
+from rag_lab.evaluation.ragas_metrics import make_metric
+from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.evaluation.registry import AnyMetric, describe, parse_name
-from rag_lab.evaluation.remembered import TracesScored, score_metric
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Answer, Citation, Passage, Question, Score, StageRecord, Trace

@@ -75,6 +75,7 @@ class MetricInfo:
 
 
 _INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)
+TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 
 
 def info_to_json(info: MetricInfo) -> dict[str, Any]:
@@ -186,6 +187,11 @@ def family_of(*measures: tuple[MetricInfo, Callable[[Trace], float | Gap], int])
         return TraceMetric(name, info.needs, *computed[info.name])
 
     return Family([info for info, _, _ in measures], build)
+
+
+def trace_bytes(trace: Trace) -> bytes:
+    """Return what a trace says, as JSON, without the records of its stages, which differ from run to run."""
+    return TRACE.dump_json(trace, exclude={"stages": True, "texts": True})  # spans name the texts
 
 
 def model_name(identity: Mapping[str, Any]) -> str:

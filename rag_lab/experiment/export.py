@@ -7,7 +7,7 @@ from rag_lab._kit.wording import counted, some_of
 from rag_lab.data.formats import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
 from rag_lab.data.labels import distinct
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.measures.coverage import counted_ranks
+from rag_lab.evaluation.coverage import counted_ranks
 from rag_lab.evaluation.metric import find_gap
 from rag_lab.records import Problem, Trace
 from rag_lab.runs.run_folder import RunFolder

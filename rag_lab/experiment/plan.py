@@ -15,8 +15,8 @@ from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.evaluation import registry
-from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.metric import MetricInfo
+from rag_lab.evaluation.registry import reads_of
 from rag_lab.experiment import questions as asking
 from rag_lab.experiment.built_in_designs import RACING
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, Pairs, folder_of, name_of, read_experiment

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from rag_lab._kit.wording import counted, listing
 from rag_lab.data.sampling import clusters_of, shuffled, stratified
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.applicability import applies
-from rag_lab.evaluation.registry import ParsedName, parse_name
+from rag_lab.evaluation.registry import ParsedName, applies, parse_name
 from rag_lab.experiment.built_in_designs import MIN_ROUND, OPTUNA, RACING, STAGED, RaceConfig, stages_of
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.design import ExperimentError

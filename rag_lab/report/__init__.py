@@ -1,4 +1,4 @@
-"""Shows a comparison and computes nothing: as text, `page`, `figures`, and `tables`, of which the others are made.
+"""Shows a comparison and computes nothing: as text, `page` and figures, and tables, of which the others are made.
 
-Imports `comparison` and what stands above it.
+Imports `comparison` and what stands above it; `page` imports the others.
 """

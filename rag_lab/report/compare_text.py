@@ -14,8 +14,8 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings import caveats, conclusions, evidence_sentences, recommendation, search_sentences
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import shown
-from rag_lab.report.tables.score_tables import CORRECTIONS, tables_across
-from rag_lab.report.tables.table import Table, escape_latex, escape_markdown
+from rag_lab.report.score_tables import CORRECTIONS, tables_across
+from rag_lab.report.table import Table, escape_latex, escape_markdown
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.race_record import cost_of
 

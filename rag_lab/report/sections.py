@@ -1,4 +1,7 @@
-"""The sections of a report, which page, Markdown, terminal and notebook show alike: a section is one entry here."""
+"""The sections of a report, which page, Markdown, terminal and notebook show alike, and the box on top of them.
+
+A section is one entry of `SECTIONS`. Figures are SVG elements, each with a text alternative.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +9,13 @@ from typing import Literal, get_args
 
 from markupsafe import Markup
 
+from rag_lab._kit.wording import signed
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings import conclusions, evidence_sentences, search_sentences
-from rag_lab.report.figures import page_figures
-from rag_lab.report.tables import score_tables, study_tables
-from rag_lab.report.tables.table import Table
+from rag_lab.comparison.findings import caveats, conclusions, evidence_sentences, search_sentences
+from rag_lab.comparison.findings.recommendation import Recommendation, recommendation
+from rag_lab.comparison.findings.statements import Verdict, module_rows
+from rag_lab.report import effect_figures, figures, score_tables, study_tables
+from rag_lab.report.table import Table
 from rag_lab.runs.race_record import cost_of
 
 Place = Literal["page", "paper", "markdown", "notebook"]
@@ -73,6 +78,29 @@ def _effects(comparison: Comparison) -> list[str]:
     return [*([found.note] if found.note else []), *(found.sentences(metric) if metric else [])]
 
 
+def _draw_quality(comparison: Comparison) -> Titled:
+    """Return a figure for each quality metric that has scores, with its name."""
+    scored = set(comparison.summary[comparison.summary["scored"] > 0]["metric"])
+    shown = [metric for metric in comparison.quality_metrics if metric in scored]
+    drawn = ((metric, figures.quality_figure(comparison, metric)) for metric in shown)
+    return [(metric, figures.to_svg(figure, f"quality{number}")) for number, (metric, figure) in enumerate(drawn)]
+
+
+def draw_effects(comparison: Comparison) -> Titled:
+    """Return the effects on the main metric, and a figure for each order of two factors with a measured interaction."""
+    main, found = comparison.main_metric, comparison.effects
+    if main is None or found.table.empty:
+        return []
+    forest = effect_figures.forest_figure(found.table, main)
+    drawn = [(f"Effects on {comparison.directed(main)}", figures.to_svg(forest, "forest"))]
+    both_ways = [way for pair in found.interactions(main) for way in (pair, pair[::-1])]
+    for number, (factor, other) in enumerate(both_ways):
+        figure = effect_figures.interaction_figure(found.table, main, factor, other)
+        title = f"The effect of {factor} at each level of {other}"
+        drawn.append((title, figures.to_svg(figure, f"interaction{number}")))
+    return drawn
+
+
 def _routing(comparison: Comparison) -> list[str]:
     sentences = []
     for study in comparison.routing:
@@ -101,7 +129,9 @@ SECTIONS = (
         applies=lambda c: not c.is_unlabelled,
         sentences=evidence_sentences.evidence_sentences,
         tables=lambda c: {"evidence": study_tables.evidence_tables(c)},
-        figures=page_figures.evidence_figures,
+        figures=lambda c: (
+            [] if c.evidence.items.empty else [("", figures.to_svg(figures.evidence_figure(c), "evidence"))]
+        ),
         template="evidence.html",
     ),
     Section(
@@ -121,7 +151,7 @@ SECTIONS = (
         ("page", "paper", "markdown"),
         _is_scored,
         tables=score_tables.scores_tables,
-        figures=page_figures.quality_figures,
+        figures=_draw_quality,
         template="scores_section.html",
     ),
     Section(
@@ -132,7 +162,7 @@ SECTIONS = (
         lambda c: _is_scored(c) and c.effects.is_grid,
         sentences=_effects,
         tables=lambda c: {"effects": score_tables.effect_tables(c.effects, c.main_metric) if c.main_metric else []},
-        figures=page_figures.effect_figures,
+        figures=draw_effects,
         template="effects.html",
     ),
     Section(
@@ -141,7 +171,9 @@ SECTIONS = (
         "Scores",
         sentences=conclusions.front_sentences,
         tables=lambda c: {"front": [study_tables.front_table(c)], "costs": [score_tables.bill_table(c)]},
-        figures=page_figures.front_figures,
+        figures=lambda c: [
+            (cost, figures.to_svg(effect_figures.front_figure(c, cost), f"front-{cost}")) for cost in c.front.costs
+        ],
         template="costs.html",
     ),
     Section(
@@ -159,7 +191,11 @@ SECTIONS = (
         "Scores",
         ("page",),
         _is_scored,
-        figures=page_figures.class_figures,
+        figures=lambda c: (
+            [("", figures.to_svg(figures.class_figure(c, c.main_metric), "classes"))]
+            if c.main_metric is not None and not c.by_class.empty
+            else []
+        ),
         template="groups.html",
     ),
     Section(
@@ -197,3 +233,81 @@ SECTIONS = (
     Section("variants", "Variants and what differs", "Method", ("page",), template="variants.html"),
     Section("method", "Method", "Method", ("page", "paper"), template="method.html"),
 )
+
+
+_FIRST = {"Use ": "Use", "Undecided: ": "Undecided"}
+_CAVEATS = {
+    "Not read": "Text that the embedding model does not read",
+    "Labels": "Labels",
+    "Cut-offs": "Unequal depth of text",
+    "Clusters": "Clusters of questions",
+    "Margin": "Declared late",
+    "Run once": "Combinations that are the same",
+    "Models": "Failover of models",
+    "Answers": "A small model answers",
+    "Judge": "The judge",
+}  # topics that can change a verdict, and what a chip calls them
+_DETAILS = ("Labels", "Modules", "Variants", "Measured", "What changed", "Preferred", "Reach")
+_MOST = 6  # variants that a line names
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictBox:
+    """What a reader sees first.
+
+    lines: term and sentences, the headline first.
+    chips: caveats as (title, sentences); they fold.
+    reasons: what the verdict stands on, beside what the lines hold.
+    details: sentences with p, wins and losses behind the table; they fold.
+    """
+
+    found: Recommendation
+    rows: tuple[Verdict, ...]
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+    chips: tuple[tuple[str, tuple[str, ...]], ...]
+    reasons: tuple[str, ...]
+    details: tuple[str, ...]
+
+
+def verdict_box(comparison: Comparison) -> VerdictBox:
+    """Return the box of a run; lines of which there is nothing to say are left out."""
+    found, rows, by_topic = recommendation(comparison), module_rows(comparison), conclusions.topics(comparison)
+    prefix = next((start for start in _FIRST if found.headline.startswith(start)), "")
+    headline = found.headline.removeprefix(prefix)
+    prices, base, used = comparison.prices, comparison.run.baseline, found.variant_id
+    price = f"{prices[used].text} a question" if used is not None and used in prices else ""
+    if price and used != base and base in prices:
+        price += f"; with {comparison.called(base)} {prices[base].text}"
+    following = [*filter(None, (found.first, found.margin_hint)), *found.labels]
+    lines = {
+        _FIRST.get(prefix, "Verdict"): [headline[:1].upper() + headline[1:]],
+        "Leave out": _named(comparison, [row for row in rows if "may be left out" in row.why or row.word == "worse"]),
+        "Cannot tell": _named(comparison, [row for row in rows if row.word in ("cannot tell", "no difference")]),
+        "Without scores": _named(comparison, [row for row in rows if row.effect is None]),
+        "Answers": list(filter(None, [found.answers])),
+        "Price": [f"{price}."] if price else [],
+        "Do next": list(dict.fromkeys([*by_topic.get("Next", []), *following])),
+    }
+    reasons = [line for line in found.reasons if line not in following]
+    folded = {topic: by_topic.pop(topic) for topic in _CAVEATS if topic in by_topic and not comparison.is_unlabelled}
+    truncating = caveats.measures_cutting(comparison)
+    if truncating and "Not read" in folded:
+        folded["Not read"] = [*truncating, *folded["Not read"]]
+    details = [
+        *(one for one in reasons if one not in truncating or "Not read" not in folded),
+        *(sentence for topic in _DETAILS for sentence in by_topic.get(topic, [])),
+    ]
+    chips = tuple((_CAVEATS[topic], tuple(sentences)) for topic, sentences in folded.items())
+    kept = tuple((term, tuple(sentences)) for term, sentences in lines.items() if sentences)
+    return VerdictBox(found, tuple(rows), kept, chips, tuple(reasons), tuple(dict.fromkeys(details)))
+
+
+def _named(comparison: Comparison, rows: Sequence[Verdict]) -> list[str]:
+    """Return one line that names modules or variants, each with its effect or why there is none."""
+    named = []
+    for row in rows[:_MOST]:
+        name = comparison.called(row.variant_id) if row.variant_id else row.name
+        named.append(f"{name} {signed(row.effect)}" if row.effect is not None else f"{name}, {row.why}")
+        if "may be left out" in row.why:
+            named[-1] += f", {row.word} {row.why.partition(':')[0]}"
+    return ["; ".join([*named, *([f"{len(rows) - _MOST:,} more"] if len(rows) > _MOST else [])])] if named else []

@@ -12,10 +12,9 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.questions.passages import RunTexts
 from rag_lab.redaction import shown
 from rag_lab.report.compare_text import WIDTH, screen
-from rag_lab.report.markdown import to_markdown
-from rag_lab.report.page.report_page import differences_html, overview_html, scores_html
+from rag_lab.report.page.report_page import differences_html, overview_html, scores_html, to_markdown
+from rag_lab.report.score_tables import differences_of
 from rag_lab.report.sections import named_tables
-from rag_lab.report.tables.score_tables import differences_of
 from rag_lab.statistics.pairwise import Pairs
 from rag_lab.statistics.randomization import Correction
 

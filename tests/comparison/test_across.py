@@ -13,7 +13,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import question_html, to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder, read_json, write_json
 from rag_lab.runs.run_manifest import manifest_diff, suspects
 from rag_lab.runs.trace_file import read_traces, write_traces

@@ -12,10 +12,9 @@ from factories import make_question, make_trace
 
 from rag_lab._kit.registry import modules_from
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.applicability import expected_gaps, reads_of
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.metric import Gap
-from rag_lab.evaluation.registry import METRICS, build_metric, find_info, parse_name, problems
+from rag_lab.evaluation.registry import METRICS, build_metric, expected_gaps, find_info, parse_name, problems, reads_of
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Score, StageRecord
 

@@ -66,7 +66,7 @@ def test_what_measures_the_run_is_measured_in_each(memory):
 def test_word_matching_of_ragas_is_remembered_by_what_it_reads(memory, monkeypatch):
     first = evaluate(traces_of(2), ["ragas.rouge_score"], memory=memory)
     monkeypatch.setattr(
-        "rag_lab.evaluation.ragas.metrics.import_module", lambda name: pytest.fail(f"{name} is imported")
+        "rag_lab.evaluation.ragas_metrics.import_module", lambda name: pytest.fail(f"{name} is imported")
     )
     # another ranking, the same answers; and a question that has no answer, where there is nothing to compute
     again = [*(replace(trace, ranked=()) for trace in traces_of(2)), replace(make_trace(), answer=None)]

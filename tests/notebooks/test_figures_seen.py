@@ -47,7 +47,7 @@ def test_every_figure_of_the_comparison_is_a_picture(book: Path) -> None:
 
 def test_a_figure_is_a_picture_in_the_order_of_any_imports(run_dir: Path, tmp_path: Path) -> None:
     draw = f"quality_figure(compare({str(run_dir)!r}), 'retrieval.ndcg@10')"
-    imports = "from rag_lab import compare\nfrom rag_lab.report.figures.run_figures import quality_figure"
+    imports = "from rag_lab import compare\nfrom rag_lab.report.figures import quality_figure"
     for first in ("import matplotlib; matplotlib.use('svg')", "%matplotlib inline"):
         sources = [first, f"{imports}\n{draw}", "import matplotlib.pyplot as plt", draw, "%matplotlib inline", draw]
         book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])

@@ -12,10 +12,10 @@ import pytest
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import conclusions, study_conclusion
-from rag_lab.report.figures.run_figures import class_figure, quality_figure
+from rag_lab.report.figures import class_figure, quality_figure
 from rag_lab.report.page.report_page import to_html
+from rag_lab.report.score_tables import scores_tables
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.score_tables import scores_tables
 
 NOISE = "ragas.noise_sensitivity"
 PLANS = {"base": {}, "noisy": {"rerank.final_k": 9}, "calm": {"rerank.final_k": 3}, "failing": {"rerank.final_k": 2}}

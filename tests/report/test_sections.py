@@ -6,7 +6,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.report import sections
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import overview_html, to_html
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 
 
 def test_an_entry_is_a_section_everywhere(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:

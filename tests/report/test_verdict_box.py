@@ -7,8 +7,8 @@ from run_folder_fixture import build_unlabelled
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.statements import module_rows
 from rag_lab.report.page.report_page import overview_html, to_html
+from rag_lab.report.sections import verdict_box
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.verdict_box import verdict_box
 
 
 def test_every_row_of_the_table_is_in_one_line_or_in_the_headline(wide: Comparison) -> None:

@@ -7,8 +7,8 @@ from small_plans import CHAT, install_doubles, run_in_process, write_plan
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.observability import work_now
-from rag_lab.evaluation.applicability import reads_of
 from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.evaluation.registry import reads_of
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.dry_traces import dry_traces
 from rag_lab.experiment.forecast.work import Tally

@@ -7,9 +7,9 @@ from statistics import fmean, median
 
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.stage_tables import as_answered
-from rag_lab.evaluation.measures.answers import normalize, token_f1
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
+from rag_lab.evaluation.trace_measures import normalize, token_f1
 from rag_lab.records import Trace
 
 PERSISTENCE = 0.9  # the first ten ranks have 86% of the weight (Webber et al. 2010, section 4.4)

@@ -21,7 +21,7 @@ from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
 from rag_lab.experiment.forecast.work import Work, WorkTree
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.stage_identities import embedding_price, price_of
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 
 if TYPE_CHECKING:
     from rag_lab.experiment.plan import Plan

@@ -5,8 +5,8 @@ from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.data.labels import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
-from rag_lab.evaluation.applicability import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
+from rag_lab.evaluation.registry import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.experiment.built_in_designs import STAGED, stages_of
 from rag_lab.experiment.forecast.cost_estimate import cost_notes, cost_table, estimate
 from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
@@ -17,8 +17,8 @@ from rag_lab.experiment.race import aims, deciding_metric, full_plan
 from rag_lab.experiment.stage_identities import models_asked
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
-from rag_lab.report.figures.plan_tree import tree_lines
-from rag_lab.report.tables.table import Table
+from rag_lab.report.plan_tree import tree_lines
+from rag_lab.report.table import Table
 from rag_lab.runs.omissions import asked_sentence
 
 TREE_TITLE = "Stages that variants share, with what is left to do on each branch"

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.folder import list_files
 from rag_lab.corpus.reading import LOADERS
-from rag_lab.evaluation.applicability import CALLS, JudgeCalls, reads_of
 from rag_lab.evaluation.custom_metric import CustomMetric
+from rag_lab.evaluation.evaluate import score_key
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
-from rag_lab.evaluation.registry import build_metric
-from rag_lab.evaluation.remembered import score_key
+from rag_lab.evaluation.registry import CALLS, JudgeCalls, build_metric, reads_of
 from rag_lab.experiment.forecast.dry_traces import PartialTrace, counted_tokens, counts, dry_traces
 from rag_lab.experiment.forecast.work import Tally, Work, WorkTree, new_work
 from rag_lab.experiment.questions import SEARCHES

@@ -10,7 +10,7 @@ from rag_lab.evaluation.cutoff_caveats import comparable
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.forecast.power_forecast import PlannedComparison, PowerForecast, measured_questions, n_units
 from rag_lab.experiment.plan import Plan
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS
 from rag_lab.statistics.randomization import smallest_n
 from rag_lab.statistics.verdict import ALPHA

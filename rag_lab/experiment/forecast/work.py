@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_lab.experiment.design import variant_label
-from rag_lab.report.figures.plan_tree import Branch
+from rag_lab.report.plan_tree import Branch
 
 _SUMS = ("n", "remembered", "tokens_in", "tokens_out", "thinking_tokens", "embedded_tokens", "embedded_chars")
 Step = tuple[str, str]  # a stage's name and the digest of what it does

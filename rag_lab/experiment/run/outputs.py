@@ -31,7 +31,7 @@ from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory
 from rag_lab.models.remote.requests import open_breaker_sentences
 from rag_lab.redaction import hide_known
-from rag_lab.report.figures.plan_tree import TREE_FILE
+from rag_lab.report.plan_tree import TREE_FILE
 from rag_lab.runs import run_folder as files
 from rag_lab.runs.preferences import PREFERENCES_FILE
 from rag_lab.runs.race_record import RACE_FILE, read_race

@@ -22,8 +22,7 @@ from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.folder import visible_in
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.evaluation.applicability import reads_of
-from rag_lab.evaluation.registry import AnyMetric, parse_name
+from rag_lab.evaluation.registry import AnyMetric, parse_name, reads_of
 from rag_lab.memory.results import Dropped
 from rag_lab.models import shared as registry
 from rag_lab.models.failover import chosen_models

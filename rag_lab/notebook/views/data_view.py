@@ -16,7 +16,7 @@ from rag_lab.corpus_profile.corpus_profile import CorpusProfile
 from rag_lab.data.dataset import Dataset
 from rag_lab.notebook.views.view import Page, TextView, View, quoted
 from rag_lab.records import Question
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 from rag_lab.stores.sparse import analyzer_for
 
 _FIRST = 5

@@ -8,8 +8,8 @@ from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.sweep_status import SweepStatus
 from rag_lab.notebook.views.view import View
-from rag_lab.report.figures.plan_tree import plan_tree_svg, tree_lines
-from rag_lab.report.tables.table import Table
+from rag_lab.report.plan_tree import plan_tree_svg, tree_lines
+from rag_lab.report.table import Table
 
 HEADER = ("variant", "stands", "done", "remembered", "computed", "calls", "USD", "minutes", "left", "failed")
 

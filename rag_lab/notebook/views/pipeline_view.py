@@ -11,7 +11,7 @@ from rag_lab.experiment.stage_identities import Readers, roles_used
 from rag_lab.notebook.views.view import Box, View
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.page.templates import setting
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 from rag_lab.stages.steps import STEPS
 
 # What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.

@@ -13,7 +13,7 @@ from rag_lab.notebook.views.pipeline_view import pipeline_view
 from rag_lab.notebook.views.view import View
 from rag_lab.records import Score
 from rag_lab.report.shown_comparison import shown_frame
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 from rag_lab.runs.score_file import to_frame
 from rag_lab.statistics.scales import SHARE, Scale
 from rag_lab.statistics.summaries import summary

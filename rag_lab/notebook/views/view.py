@@ -10,7 +10,7 @@ from markupsafe import Markup
 from rag_lab._kit.wording import text_table
 from rag_lab.redaction import shown
 from rag_lab.report.page.templates import asset, render
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 
 WIDTH = 100
 _NAMES = 16  # columns of the names

@@ -1,4 +1,4 @@
 """The report as one page that needs no network, and the page of a dataset, from templates that always escape.
 
-Imports the other rooms of `report`, `comparison`, and what stands above it.
+Imports the rest of `report`, `comparison`, and what stands above it.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,11 +22,7 @@ from rag_lab.comparison.questions.question_cards import place
 from rag_lab.comparison.tables import prices, stage_tables
 from rag_lab.records import Hit, Question
 from rag_lab.redaction import NO_FORMULAS, shown, visible
-from rag_lab.report.figures.page_figures import EffectAxis
-from rag_lab.report.figures.plan_tree import plan_tree_of
-from rag_lab.report.tables.score_tables import effect_tables, is_open
-from rag_lab.report.tables.study_tables import routing_tables
-from rag_lab.report.verdict_box import verdict_box
+from rag_lab.report import plan_tree, score_tables, sections, study_tables
 from rag_lab.runs.omissions import asked_sentence
 
 if TYPE_CHECKING:
@@ -42,6 +39,8 @@ _LONGEST = 80  # characters of an id that are kept: with what is added a file na
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
 _KEPT = 4096  # passages as they are written, most of which stand in many rankings
+_INSET = 4.0  # percent of an axis that are left free on either side
+_MOST_TICKS = 5
 
 
 @cache
@@ -70,18 +69,18 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     functions = (
-        anchors, asked_sentence, statements.difference_text, effect_tables, caveats.families_sentence, holds_evidence,
-        prices.index_cells, is_open, judged, marked, passage, pieces, place, rank_cells, ranked, routing_tables,
-        caveats.sparse_metrics, caveats.sparse_metric_sentences, stage_tables.stage_cells, stage_tables.stage_incidents,
-        stage_tables.stage_names, evidence_sentences.state_names, conclusions.study_conclusion,
-        conclusions.study_sentences, verdict_box,
+        anchors, asked_sentence, statements.difference_text, score_tables.effect_tables, caveats.families_sentence,
+        holds_evidence, prices.index_cells, score_tables.is_open, judged, marked, passage, pieces, place, rank_cells,
+        ranked, study_tables.routing_tables, caveats.sparse_metrics, caveats.sparse_metric_sentences,
+        stage_tables.stage_cells, stage_tables.stage_incidents, stage_tables.stage_names,
+        evidence_sentences.state_names, conclusions.study_conclusion, conclusions.study_sentences, sections.verdict_box,
     )  # fmt: skip
     environment.globals |= {one.__name__: one for one in functions}
     environment.globals |= {
         "interval": numbers.interval,
         "signed_interval": numbers.signed_interval,
         "effect_axis": EffectAxis,
-        "plan_tree": plan_tree_of,
+        "plan_tree": plan_tree.plan_tree_of,
         "rl": f"rl {NO_FORMULAS}",
         "MOST_ROWS": MOST_ROWS,
         "STAR": STAR,
@@ -225,3 +224,46 @@ def _passage(where: str, parts: tuple[Piece, ...], sign: str) -> Markup:
         f'<details class="passage"><summary>{begin} <span class="opening">{marked(opening(parts))}</span></summary>\n'
         f'<p class="text">{marked(parts)}</p></details>'
     )
+
+
+class EffectAxis:
+    """An axis that holds zero and every interval of `rows`; from -1 to 1 where none has an effect."""
+
+    def __init__(self, rows: Sequence[statements.Verdict]) -> None:
+        ends = [value for row in rows for value in (row.effect, row.low, row.high) if value is not None]
+        low, high = min([0.0, *ends]), max([0.0, *ends])
+        self._low, self._high = (low, high) if high > low else (-1.0, 1.0)
+        rough = (self._high - self._low) / _MOST_TICKS
+        size = 10.0 ** math.floor(math.log10(rough))
+        step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough)
+        # Round numbers within the axis, zero among them.
+        self._ticks = [step * k for k in range(math.ceil(self._low / step), math.floor(self._high / step) + 1)]
+
+    def head(self) -> Markup:
+        """Return the numbers above the column."""
+        texts = "".join(
+            f'<text x="{self._place(tick)}" y="1em" text-anchor="middle">{numbers.signed(tick) if tick else 0}</text>'
+            for tick in self._ticks
+        )
+        return _drawn("ticks", texts)
+
+    def drawing(self, row: statements.Verdict | None = None) -> Markup:
+        """Return the zero line, and on it the interval of a row, of which the numbers stand beside it."""
+        parts = []
+        for tick in self._ticks:
+            x, kind = self._place(tick), "zero" if tick == 0 else "grid"
+            parts.append(f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="100%"/>')
+        if row is not None and row.low is not None and row.high is not None:
+            ends = f'x1="{self._place(row.low)}" x2="{self._place(row.high)}"'
+            parts.append(f'<line class="reach" {ends} y1="50%" y2="50%"/>')
+        if row is not None and row.effect is not None:
+            parts.append(f'<circle cx="{self._place(row.effect)}" cy="50%" r="4.5"/>')
+        return _drawn(row.word.replace(" ", "-") if row is not None else "none", "".join(parts))
+
+    def _place(self, value: float) -> str:
+        share = (value - self._low) / (self._high - self._low)
+        return f"{_INSET + share * (100 - 2 * _INSET):.2f}%"
+
+
+def _drawn(name: str, inner: str) -> Markup:
+    return Markup(f'<svg class="effect {name}" aria-hidden="true" focusable="false">{inner}</svg>')  # noqa: S704 -- numbers

@@ -19,8 +19,7 @@ from rag_lab.errors import DamagedFile
 from rag_lab.models.truncation import Truncation
 from rag_lab.records import Hit, Question, StageRecord, Trace
 from rag_lab.report.compare_text import screen
-from rag_lab.report.markdown import to_markdown
-from rag_lab.report.page.report_page import to_html
+from rag_lab.report.page.report_page import to_html, to_markdown
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.omissions import TruncationRecord
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder

@@ -26,8 +26,8 @@ from rag_lab.comparison.tables.pareto import CostFronts, Front
 from rag_lab.records import StageRecord
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import to_html, write_report
+from rag_lab.report.score_tables import noise_table
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.score_tables import noise_table
 from rag_lab.runs.omissions import SamePipeline
 from rag_lab.runs.trace_file import read_traces, write_traces
 from rag_lab.statistics.noise_components import noise, noise_floor

@@ -14,9 +14,9 @@ from rag_lab.comparison.findings.verdict import verdict
 from rag_lab.comparison.tables.prices import Price
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html
+from rag_lab.report.score_tables import differences_of
 from rag_lab.report.sections import named_tables
-from rag_lab.report.tables.score_tables import differences_of
-from rag_lab.report.tables.study_tables import module_table
+from rag_lab.report.study_tables import module_table
 from rag_lab.statistics.effects.factors import level_text
 from rag_lab.statistics.scales import Scale
 

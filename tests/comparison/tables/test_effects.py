@@ -6,10 +6,10 @@ import numpy as np
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.report.figures.page_figures import effect_figures
 from rag_lab.report.page.report_page import to_html
+from rag_lab.report.score_tables import effect_tables
+from rag_lab.report.sections import draw_effects
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.score_tables import effect_tables
 
 
 def test_a_grid_says_that_hyde_adds_alone_and_nothing_beside_the_reranker(
@@ -27,7 +27,7 @@ def test_a_grid_says_that_hyde_adds_alone_and_nothing_beside_the_reranker(
 
 def test_effects_stand_in_the_page_and_in_markdown_as_text_and_figure(grid: Comparison) -> None:
     page, markdown = to_html(grid), grid.to_markdown()
-    assert [title for title, _ in effect_figures(grid)] == [
+    assert [title for title, _ in draw_effects(grid)] == [
         f"Effects on {grid.main_metric}",
         "The effect of rerank.name at each level of query.hyde",
         "The effect of query.hyde at each level of rerank.name",

@@ -5,7 +5,7 @@ from small_plans import install_doubles, write_plan
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.forecast.work import Work, WorkTree
-from rag_lab.report.figures.plan_tree import TREE_FILE, Branch, plan_tree_of, plan_tree_svg, tree_lines
+from rag_lab.report.plan_tree import TREE_FILE, Branch, plan_tree_of, plan_tree_svg, tree_lines
 from rag_lab.runs.run_folder import read_record, write_json
 
 

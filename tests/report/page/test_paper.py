@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from rag_lab.cli import app
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.errors import RagLabError
-from rag_lab.report.page import pdf
+from rag_lab.report.page import report_page
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.page.templates import asset
 
@@ -37,10 +37,10 @@ def test_a_run_is_printed_in_at_most_four_pages_without_its_questions(build: Mod
 def test_without_a_browser_one_sentence_says_what_to_do(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
-    monkeypatch.setattr(pdf, "_ELSEWHERE", ())
+    monkeypatch.setattr(report_page.shutil, "which", lambda name: None)
+    monkeypatch.setattr(report_page, "_OFF_PATH", ())
     with pytest.raises(RagLabError) as caught:
-        pdf.write_pdf(tmp_path / "report.html")
+        report_page.write_pdf(tmp_path / "report.html")
     told = str(caught.value)
     assert told.startswith("No browser that prints without a window was found (chromium, ")
     assert told.endswith("install one, or open " + str(tmp_path / "report.html") + " in any browser and print it.")
@@ -51,12 +51,12 @@ def test_a_browser_that_fails_leaves_the_earlier_pdf(tmp_path: Path, monkeypatch
     false = tmp_path / "chromium"
     false.write_text("#!/bin/sh\nexit 7\n")
     false.chmod(0o755)
-    monkeypatch.setattr(pdf, "find_browser", lambda: str(false))
+    monkeypatch.setattr(report_page, "find_browser", lambda: str(false))
     page, old = tmp_path / "report.html", tmp_path / "report.pdf"
     page.write_text("<p>new</p>")
     old.write_bytes(b"earlier")
     with pytest.raises(RagLabError, match="did not print .*: it ended with 7; open it in a browser and print it"):
-        pdf.write_pdf(page)
+        report_page.write_pdf(page)
     assert old.read_bytes() == b"earlier"
 
 

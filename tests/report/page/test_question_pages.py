@@ -17,7 +17,7 @@ from rag_lab.comparison.questions.passages import ranking
 from rag_lab.comparison.questions.question_tables import question_values
 from rag_lab.errors import RagLabError
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
-from rag_lab.report.page import report_page
+from rag_lab.report.page import question_pages
 from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.page.templates import anchors, macro
 
@@ -25,7 +25,7 @@ from rag_lab.report.page.templates import anchors, macro
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let any run have too many questions for one page."""
-    monkeypatch.setattr(report_page, "MOST_CHARS", 1000)
+    monkeypatch.setattr(question_pages, "MOST_CHARS", 1000)
 
 
 def pages(run: Path) -> list[str]:

@@ -12,7 +12,7 @@ from browser import Watched, browser, needs_browser, watch
 from hostile_text import poison_run
 from playwright.sync_api import Page, expect
 
-from rag_lab.report.page import report_page
+from rag_lab.report.page import question_pages
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.shown_comparison import compare
 
@@ -31,7 +31,7 @@ def apart(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with a page for each question."""
     run = build.build_run(tmp_path_factory.mktemp("words") / "apart", 18, 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report_page, "MOST_CHARS", 1000)
+        patch.setattr(question_pages, "MOST_CHARS", 1000)
         return write_report(run.path)
 
 
@@ -242,7 +242,7 @@ def test_hostile_questions_do_nothing_wherever_they_are_shown(
         page.goto((run / "report.html").as_uri() + "#questions?variant=B&against=A&metric=retrieval.ndcg%4010")
         page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
         page.wait_for_selector(".pair")
-        monkeypatch.setattr(report_page, "MOST_CHARS", 1000)
+        monkeypatch.setattr(question_pages, "MOST_CHARS", 1000)
         write_report(run)
         for path in sorted((run / "questions").iterdir())[:3]:
             page.goto(path.as_uri() + "#variant=B&against=A")

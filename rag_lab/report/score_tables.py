@@ -14,12 +14,13 @@ from rag_lab.comparison.findings.statements import difference_text
 from rag_lab.comparison.tables.effects import EffectsFound
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.stage_tables import commonest
-from rag_lab.report.tables.table import Table
+from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
 from rag_lab.statistics.noise_components import noise_floor
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
 _COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")

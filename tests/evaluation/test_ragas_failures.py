@@ -6,7 +6,7 @@ from factories import make_answer, make_passage, make_question, make_trace
 
 from rag_lab.errors import ModelError
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.ragas.table import SPECS
+from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply
 

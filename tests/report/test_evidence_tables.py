@@ -7,9 +7,9 @@ import pytest
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_sentence, evidence_sentences
 from rag_lab.report.compare_text import screen
-from rag_lab.report.markdown import to_markdown
+from rag_lab.report.page.report_page import to_markdown
 from rag_lab.report.sections import named_tables
-from rag_lab.report.tables.study_tables import evidence_tables
+from rag_lab.report.study_tables import evidence_tables
 from rag_lab.runs.run_folder import write_json
 
 

@@ -1,6 +1,6 @@
 """RAGAs' own values, with a real judge's replies: recorded once, and replayed by test_recorded.py.
 
-To record anew, after a change of RAGAs: `python tests/evaluation/ragas/ragas_recorded.py`. It asks the packaged model,
+To record anew, after a change of RAGAs: `python tests/evaluation/ragas_recorded.py`. It asks the packaged model,
 for about ten minutes, what the file does not hold yet. The model is small: where it gives no usable reply,
 `doubles.py` does, and the reply's key stands under `made_up`.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.evaluation.judge_output import JudgeError, read_reply, strict_schema
-from rag_lab.evaluation.ragas.table import SPECS
+from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.records import Answer, Evidence, Passage, Question, StageRecord, Trace
 from rag_lab.testing import HashEmbedder

@@ -8,16 +8,14 @@ from rag_lab._kit.wording import counted, number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
 from rag_lab.comparison.tables.pareto import Cost, Front
-from rag_lab.report.figures import figure_style as look
-from rag_lab.report.figures.figure_style import ABOVE, BELOW, FONT_SIZE, INK, MUTED, SAME, SHADE, literal
+from rag_lab.report import figures as look
+from rag_lab.report.figures import ABOVE, BELOW, FONT_SIZE, INK, MUTED, SAME, SHADE, ShownFigure, literal
 from rag_lab.statistics.intervals import TIE
 from rag_lab.statistics.scales import SHARE
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from rag_lab.report.figures.figure_style import ShownFigure
 
 
 LABEL_CHARS = 56

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.measures.answers import normalize, token_f1
+from rag_lab.evaluation.trace_measures import normalize, token_f1
 
 
 def value(metric, text="It is 180 degrees.", answers=("180 degrees",), answerable=True, abstained=False):

@@ -12,8 +12,8 @@ from matplotlib.colors import to_hex
 from synthetic_run import certain, priced, uncertain
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.report.figures.effects_figure import forest_figure, front_figure, interaction_figure, paired_figure
-from rag_lab.report.figures.figure_style import ABOVE, BELOW, SAME, SHADE, to_svg
+from rag_lab.report.effect_figures import forest_figure, front_figure, interaction_figure, paired_figure
+from rag_lab.report.figures import ABOVE, BELOW, SAME, SHADE, to_svg
 
 VALUES = {f"{a}{b}": {"query.hyde": a, "rerank.name": b} for a, b in product(["none", "always"], ["none", "$x$"])}
 

@@ -7,10 +7,10 @@ from doubles import HashEmbedder, ScriptedJudge, good_reply
 from factories import make_answer, make_passage, make_question, make_trace
 from loopback_chat import loopback_chat
 
+from rag_lab.evaluation import judge_output
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.ragas import judgements
-from rag_lab.evaluation.ragas.judgements import judgement_lines
-from rag_lab.evaluation.ragas.table import SPECS
+from rag_lab.evaluation.judge_output import judgement_lines
+from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.shared import chat_model
 
@@ -131,7 +131,7 @@ def test_a_reply_cannot_make_lines_of_its_own():
 
 
 def test_what_is_not_kept_is_counted(monkeypatch):
-    monkeypatch.setattr(judgements, "MAX_CHARS", 60)
+    monkeypatch.setattr(judge_output, "MAX_CHARS", 60)
     reply = {"statements": [{"statement": s * 10, "reason": "", "verdict": 1} for s in "abcd"]}
     told = judgement_lines([("", reply)], {}).split("\n")
     assert told == ["supported: aaaaaaaaaa", "supported: bbbbbbbbbb", "… 2 more lines of 42 characters not kept"]

@@ -19,11 +19,10 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.judge_output import JudgeError
+from rag_lab.evaluation.judge_output import JudgeError, judgement_lines
 from rag_lab.evaluation.judge_queue import JudgeQueue
 from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
-from rag_lab.evaluation.ragas.judgements import judgement_lines
-from rag_lab.evaluation.ragas.table import INFOS, SPECS, RagasSpec, fill_arguments
+from rag_lab.evaluation.ragas_table import INFOS, SPECS, RagasSpec, fill_arguments
 from rag_lab.memory.results import batches
 from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Score, Trace
@@ -35,7 +34,7 @@ _ROUNDS = 16  # scores for each call that a remote judge answers at a time: its 
 _CHEAP_BATCH = 128
 _TRANSLATION_TOKENS = 4096  # all examples of a prompt are translated in one reply
 _ATTEMPTS = 2  # where RAGAs itself takes an unusable reply for final
-_ADAPTER = "rag_lab.evaluation.ragas.adapter"
+_ADAPTER = "rag_lab.evaluation.ragas_adapter"
 
 
 def ragas_module(name: str) -> ModuleType:

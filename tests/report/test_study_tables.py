@@ -7,11 +7,10 @@ from synthetic_run import certain, priced
 
 from rag_lab.comparison.findings.conclusions import front_sentences
 from rag_lab.report.compare_text import compare_text
-from rag_lab.report.markdown import to_markdown
-from rag_lab.report.page.report_page import overview_html, to_html
+from rag_lab.report.page.report_page import overview_html, to_html, to_markdown
 from rag_lab.report.sections import named_tables
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.study_tables import front_table, gain_table
+from rag_lab.report.study_tables import front_table, gain_table
 
 LOSS = "ragas.noise_sensitivity"  # of which less is better
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from rag_lab.data.labels import distinct
 from rag_lab.evaluation import metric
-from rag_lab.evaluation.measures.coverage import Part, counted_ranks, covers, first_ranks
+from rag_lab.evaluation.coverage import Part, counted_ranks, covers, first_ranks
 from rag_lab.records import Hit, Score, Trace
 
 _NEEDS: metric.Needs = frozenset({"ranking", "evidence"})

@@ -6,8 +6,8 @@ import pytest
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.report.page.report_page import to_html
+from rag_lab.report.score_tables import bill_table, coverage_table, scores_tables
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.tables.score_tables import bill_table, coverage_table, scores_tables
 from rag_lab.runs.run_folder import MANIFEST_FILE, read_json, write_json
 
 

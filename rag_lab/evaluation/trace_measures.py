@@ -1,0 +1,278 @@
+"""Measures that are functions of one trace: its answer, its citations, what its asker may not see, and what it took.
+
+Answers are compared with references as SQuAD does it (Rajpurkar et al. 2016). As in SQuAD 2.0 (Rajpurkar et al. 2018),
+who abstains says nothing: the words that say so are not compared.
+
+Citations of one passage count once, and so do equal citations of something that was not in the context.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from rag_lab._kit.machine import NO_METER
+from rag_lab.data.labels import distinct
+from rag_lab.evaluation.coverage import covers
+from rag_lab.evaluation.metric import (
+    NOTHING_TO_READ,
+    OF_LABELS,
+    Family,
+    Gap,
+    MetricInfo,
+    Needs,
+    TraceMetric,
+    Visible,
+    family_of,
+)
+from rag_lab.records import Answer, MachineUse, Passage, StageRecord, Trace
+
+_OF_ANSWER: Needs = frozenset({"answer"})
+_WITH_REFERENCE: Needs = frozenset({"answer", "reference"})
+_WITH_EVIDENCE: Needs = frozenset({"answer", "evidence"})
+_NO_CITATION = Gap("not_applicable", "the answer cites nothing")
+NOT_HERE = Gap("not_applicable", "no chat model of this machine was asked, or what it took was not measured")
+_NO_RULES = Gap("failed", "nothing says whose the files are: give `visible`, as a sweep does from attributes.yaml")
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize(text: str) -> str:
+    """Lower the case, drop ASCII punctuation and English articles, and squeeze white space.
+
+    Example:
+        >>> normalize("The  Oven's timer.")
+        'ovens timer'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def token_f1(answer: str, reference: str) -> float:
+    """Return the F1 of the words that both share, as multisets; 1 where both are empty after normalization."""
+    ours, wanted = normalize(answer).split(), normalize(reference).split()
+    if not ours or not wanted:
+        return float(ours == wanted)
+    shared = sum((Counter(ours) & Counter(wanted)).values())
+    return 2 * shared / (len(ours) + len(wanted))
+
+
+def _against_references(trace: Trace, compare: Callable[[str, str], float]) -> float:
+    """Return how near the answer comes to the best reference; 0 where the reader abstained."""
+    answer = _answer(trace)
+    return 0.0 if answer.abstained else max(compare(answer.text, reference) for reference in trace.question.answers)
+
+
+def _abstention(trace: Trace) -> float | Gap:
+    if trace.has_nothing_to_read:
+        return NOTHING_TO_READ
+    return float(_answer(trace).abstained != trace.question.answerable)
+
+
+def _answer(trace: Trace) -> Answer:
+    return trace.answer or Answer("")
+
+
+ANSWERS = family_of(
+    (
+        MetricInfo(
+            "answer.exact_match", "1 where the normalized answer equals one of the references, else 0.", _WITH_REFERENCE
+        ),
+        partial(_against_references, compare=lambda ours, wanted: float(normalize(ours) == normalize(wanted))),
+        2,
+    ),
+    (
+        MetricInfo(
+            "answer.token_f1",
+            "F1 of the normalized words shared with a reference; the best reference counts.",
+            _WITH_REFERENCE,
+        ),
+        partial(_against_references, compare=token_f1),
+        2,
+    ),
+    (
+        MetricInfo(
+            "answer.abstention",
+            "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
+            _OF_ANSWER,
+        ),
+        _abstention,
+        2,
+    ),
+    (
+        MetricInfo(
+            "answer.words",
+            "Words of the answer, as white space parts them; a cost: longer is not better.",
+            _OF_ANSWER,
+            high=None,
+            higher_is_better=False,
+            is_cost=True,
+        ),
+        lambda trace: float(len(_answer(trace).text.split())),
+        1,
+    ),
+)
+
+
+def _share_cited(trace: Trace, counts: Callable[[Passage], bool]) -> float | Gap:
+    """Return the share of the citations made that name a passage of the context which `counts`."""
+    cited, n_made = _citations(trace)
+    return sum(map(counts, cited)) / n_made if n_made else _NO_CITATION
+
+
+def _precision(trace: Trace) -> float | Gap:
+    evidence = trace.question.evidence
+    if trace.reads_labels and all(any(covers(passage, item) for item in evidence) for passage in trace.passages):
+        return OF_LABELS  # whatever is cited is evidence
+    return _share_cited(trace, lambda passage: any(covers(passage, item) for item in evidence))
+
+
+def _recall(trace: Trace) -> float | Gap:
+    if trace.has_nothing_to_read:
+        return NOTHING_TO_READ
+    evidence = distinct(trace.question.evidence)
+    if trace.reads_labels and all(covers(passage, item) for item in evidence for passage in trace.passages):
+        return OF_LABELS  # whatever is cited is all of the evidence
+    cited, _ = _citations(trace)
+    return sum(any(covers(passage, item) for passage in cited) for item in evidence) / len(evidence)
+
+
+def _quotes_verified(trace: Trace) -> float | Gap:
+    quoted = [citation for citation in _answer(trace).citations if citation.quote.strip()]
+    if not quoted:
+        return Gap("not_applicable", "no citation quotes anything")
+    texts = {passage.number: " ".join(passage.retrieved.split()) for passage in trace.passages}
+    return sum(" ".join(each.quote.split()) in texts.get(each.number, "") for each in quoted) / len(quoted)
+
+
+def _citations(trace: Trace) -> tuple[list[Passage], int]:
+    """Return the cited passages and how many different citations were made, rejected ones included."""
+    answer = _answer(trace)
+    numbers = {citation.number for citation in answer.citations}
+    return [p for p in trace.passages if p.number in numbers], len(numbers) + len(set(answer.rejected_citations))
+
+
+_PRECISION = "Share of the citations made that name a passage of the context which covers an evidence item."
+_RECALL = "Share of the evidence items of which a covering passage was cited."
+_VALIDITY = "Share of the citations made that name a passage of the context at all."
+_QUOTES = "Share of the quotes of citations that stand in the passage they cite, white space aside."
+CITATIONS = family_of(
+    (MetricInfo("citations.precision", _PRECISION, _WITH_EVIDENCE), _precision, 2),
+    (MetricInfo("citations.recall", _RECALL, _WITH_EVIDENCE), _recall, 3),
+    (MetricInfo("citations.validity", _VALIDITY, _OF_ANSWER), lambda trace: _share_cited(trace, lambda _: True), 1),
+    (MetricInfo("citations.quotes_verified", _QUOTES, _OF_ANSWER), _quotes_verified, 1),
+)
+
+
+def _share_closed(trace: Trace, visible: Visible | None) -> float | Gap:
+    """Return the share of the files on a trace that `visible` closes to its asker; 0 where nothing was shown."""
+    if visible is None:
+        return _NO_RULES
+    lists = (*trace.hits.values(), trace.base_hits, trace.candidates, trace.reranked, trace.ranked)
+    items: tuple[Any, ...] = (*chain(*lists), *trace.passages, *(trace.answer.citations if trace.answer else ()))
+    evidence = trace.question.evidence
+    shown = {one.source for one in (*items, *evidence)} | {copy for item in evidence for copy in item.copies}
+    return sum(not visible(trace.question, source) for source in shown) / len(shown) if shown else 0.0
+
+
+# Whose the files are is read anew, by nobody whom the searches rely on.
+ACCESS = Family(
+    (
+        MetricInfo(
+            "access.leak",
+            "Share of the files shown in any list of hits, in the context or as a citation that the asker may not see.",
+            frozenset({"ranking", "rights"}),
+            higher_is_better=False,
+            fields=frozenset({"ranked"}),
+        ),
+    ),
+    lambda name, info, argument, tools: TraceMetric(
+        name, info.needs, partial(_share_closed, visible=tools.visible), is_traced=False
+    ),
+)
+
+
+def _total(measure: Callable[[StageRecord], float], trace: Trace, stage: str) -> float | Gap:
+    """Return the sum over the records of one stage, or of all where `stage` is empty."""
+    records = [record for record in trace.stages if not stage or record.stage == stage]
+    if records:
+        return sum(measure(record) for record in records)
+    if trace.failure is not None:
+        return Gap("failed", f"{trace.failure.stage} failed: {trace.failure.reason}")
+    return Gap("not_applicable", f"stage {stage} has not run" if stage else "no stage has run")
+
+
+def _tokens_per_second(trace: Trace, _: str) -> float | Gap:
+    wrote = [record for record in trace.stages if record.tokens_out]
+    seconds = sum(record.seconds for record in wrote)
+    if not seconds:
+        return Gap("not_applicable", "no chat model wrote anything")
+    return sum(record.tokens_out for record in wrote) / seconds
+
+
+def _sum_of_models(figure: Callable[[MachineUse], float | None], trace: Trace, _: str) -> float | Gap:
+    """Return the sum over models of a figure that a model has once, however many stages ask it: its largest."""
+    largest: dict[str, float] = {}
+    for record in trace.stages:
+        value = None if record.machine is None else figure(record.machine)
+        if value is not None:
+            largest[record.model] = max(value, largest.get(record.model, 0.0))
+    return sum(largest.values()) if largest else NOT_HERE
+
+
+def _joules(trace: Trace, _: str) -> float | Gap:
+    uses = [record.machine for record in trace.stages if record.machine is not None]
+    known = [use.joules for use in uses if use.joules is not None]
+    return sum(known) if known else Gap("not_applicable", NO_METER) if uses else NOT_HERE
+
+
+# What each is, and how it follows from the records of the stages; the stage is empty but for costs of one.
+_COSTS: dict[str, tuple[str, Callable[[Trace, str], float | Gap]]] = {
+    "cost.seconds": (
+        "Seconds of all stages together, each as first computed, shared embeddings and pair scores included.",
+        partial(_total, lambda record: record.seconds),
+    ),
+    "cost.seconds.<stage>": (
+        "Seconds of one stage, named as on the trace, as first computed; what it shares is included.",
+        partial(_total, lambda record: record.seconds),
+    ),
+    "cost.tokens": (
+        "Tokens that models read and wrote for the question, all stages together.",
+        partial(_total, lambda record: record.tokens_in + record.tokens_out),
+    ),
+    "cost.thinking_tokens": (
+        "Of the tokens that models wrote for the question, those of their thinking.",
+        partial(_total, lambda record: record.thinking_tokens),
+    ),
+    "cost.usd": (
+        "US dollars that the providers charged, all stages together.",
+        partial(_total, lambda record: record.cost_usd),
+    ),
+    "cost.tokens_per_second": (
+        "Tokens written a second by the chat models that were asked, the reading of their prompts included.",
+        _tokens_per_second,
+    ),
+    "cost.load_seconds": (
+        "Seconds that the chat models of this machine took to load, once a process.",
+        partial(_sum_of_models, lambda use: use.load_s),
+    ),
+    "cost.memory_mb": (
+        "MiB by which the process grew for the chat models of this machine: their weights, cache and most for a call.",
+        partial(_sum_of_models, lambda use: use.memory_mb),
+    ),
+    "cost.joules": (
+        "Joules that the machine took while its chat models were asked (NVIDIA's meters and RAPL, all devices).",
+        _joules,
+    ),
+}
+COSTS = Family(
+    [
+        MetricInfo(n, text, frozenset(), high=None, higher_is_better=n == "cost.tokens_per_second", is_cost=True)
+        for n, (text, _) in _COSTS.items()
+    ],
+    lambda name, info, argument, tools: TraceMetric(
+        name, info.needs, lambda trace: _COSTS[info.name][1](trace, argument), is_traced=False
+    ),
+)
