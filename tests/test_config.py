@@ -13,7 +13,7 @@ from rag_lab.config import PIPELINE_FILE, PipelineConfig, choices_of, config_of,
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import checkout_file
-from rag_lab.experiment.without_file import Asked
+from rag_lab.experiment.new_project import Asked
 from rag_lab.notebook.bench.bench import Bench
 from rag_lab.pipeline import Pipeline
 

@@ -279,7 +279,7 @@ def doctor() -> None:
     typer.echo(f"Disk       {shutil.disk_usage(Path.cwd()).free // 10**9} GB free")
     typer.echo("Datasets   " + (", ".join(name for name, _ in list_datasets()) or "none"))
     typer.echo("Presets    of experiments, as this machine is")
-    for preset in stage_identities.shipped_presets():
-        for number, lack in enumerate(preset.lacks or ("ready",)):
-            typer.echo(f"  {'' if number else preset.name:<44} {lack}")
+    for preset, problems in stage_identities.shipped_presets().items():
+        for number, problem in enumerate(problems or ("ready",)):
+            typer.echo(f"  {'' if number else preset:<44} {problem}")
     typer.echo("Modules    rag-lab modules lists what each part of a pipeline can be")

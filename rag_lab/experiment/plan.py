@@ -59,6 +59,11 @@ class Plan:
         return self.expansion.variants
 
     @property
+    def deciding_metric(self) -> registry.ParsedName:
+        """The metric that decides what is better, the first that is no cost; of a plan that has one."""
+        return next(metric for metric in self.metrics if not metric.info.is_cost)
+
+    @property
     def left_out(self) -> dict[str, int]:
         """How many questions of the dataset are not asked, by reason; see `asked.left_out`."""
         elsewhere = {name for ids in self.apart.values() for name in ids}
@@ -143,7 +148,7 @@ def plan(
             metrics = list(registry.default_metrics(dataset.questions))
             draft = replace(draft, config=draft.config.model_copy(update={"metrics": metrics}))
         config = draft.config
-        problems += [*_metric_problems(draft), *asking.objective_problems(config), *_module_problems(draft, expansion)]
+        problems += _part_problems(draft, expansion)
         if problems or expansion is None or dataset is None:
             raise ExperimentError(name, problems)
         answers = any(variant.config.answer.is_on for variant in expansion.variants)
@@ -260,28 +265,27 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
     return dataset
 
 
-def _metric_problems(draft: Draft) -> list[str]:
+def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
+    """Return what keeps a metric, a model, a vector store or a custom module from being used, or a margin from holding.
+
+    Those are of any variant, and the judge.
+    """
     config = draft.config
-    found = registry.problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
-    if draft.broken & {"metrics", "margin"}:
-        return found
-    infos: dict[str, MetricInfo] = {}
-    for metric in config.metrics:
-        with suppress(ConfigError):  # which is among those that were found
-            parsed = registry.parse_name(metric)
-            infos |= {metric: parsed.info, parsed.name: parsed.info}
-    return found + margin_problems(config.margin, infos)
-
-
-def _module_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
-    """Return what keeps a model, a vector store or a custom module of any variant, or the judge, from being used."""
-    experiment = draft.config
-    configs = [variant.config for variant in expansion.variants] if expansion else [experiment.base]
-    models = {(role, text) for config in configs for role, text in models_used(config, experiment.metrics).items()}
-    if experiment.judge is not None:
-        models.add(("judge", experiment.judge))
-    problems = [problem for role, text in sorted(models) if (problem := model_problem(role, text))]
-    problems += limit_problems(experiment.limits, models)
-    stores = sorted({config.store.name for config in configs if config.searches_vectors})
+    problems = registry.problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
+    if not draft.broken & {"metrics", "margin"}:
+        infos: dict[str, MetricInfo] = {}
+        for metric in config.metrics:
+            with suppress(ConfigError):  # which is among those that were found
+                parsed = registry.parse_name(metric)
+                infos |= {metric: parsed.info, parsed.name: parsed.info}
+        problems += margin_problems(config.margin, infos)
+    problems += asking.objective_problems(config)
+    configs = [variant.config for variant in expansion.variants] if expansion else [config.base]
+    models = {(role, text) for one in configs for role, text in models_used(one, config.metrics).items()}
+    if config.judge is not None:
+        models.add(("judge", config.judge))
+    problems += [problem for role, text in sorted(models) if (problem := model_problem(role, text))]
+    problems += limit_problems(config.limits, models)
+    stores = sorted({one.store.name for one in configs if one.searches_vectors})
     problems += [problem for name in stores if (problem := store_problem(name))]
     return problems + module_problems(configs)

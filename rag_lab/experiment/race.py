@@ -11,12 +11,11 @@ from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.built_in_designs import OPTUNA, RaceConfig
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.questions import SEARCHES, deciding, objectives
+from rag_lab.experiment.questions import SEARCHES, objectives
 from rag_lab.runs.race_record import ClosestCall, RoundRecord, Standing
-from rag_lab.statistics.bounded_mean import is_above, lower_bound
+from rag_lab.statistics import bounded_mean, summaries
 from rag_lab.statistics.per_question import per_question, with_failures_at
 from rag_lab.statistics.scales import Scale, scales_of
-from rag_lab.statistics.summaries import ranking
 
 ELSEWHERE = "that are asked in another round, in the proof, or not at all"
 _ROUND = "Round {} of a race, which drops variants and proves nothing:"
@@ -69,9 +68,9 @@ def _ahead(first: Mapping[str, float], other: Mapping[str, float], sign: int, wi
     for name in shared:
         sums[looks.units[name]] = sums.get(looks.units[name], 0.0) + sign * (first[name] - other[name])
     gaps = [total / looks.largest for total in sums.values()]  # of which the mean has the sign of that of questions
-    if math.fsum(gaps) <= 0 or not is_above(gaps, 0.0, width, looks.error, looks.ends):
+    if math.fsum(gaps) <= 0 or not bounded_mean.is_above(gaps, 0.0, width, looks.error, looks.ends):
         return -width
-    return lower_bound(gaps, width, looks.error, looks.ends) * looks.largest * len(gaps) / len(shared)
+    return bounded_mean.lower_bound(gaps, width, looks.error, looks.ends) * looks.largest * len(gaps) / len(shared)
 
 
 def standings(
@@ -84,7 +83,7 @@ def standings(
     Of variants with equal means the earlier in `labels` (variant to label, in the order of the plan) stays. One without
     scores stands last and does not stay, so that fewer may.
     """
-    rows = ranking(scores, metric, _without_broken_bounds(scores, metric, scale)).to_dict("records")
+    rows = summaries.ranking(scores, metric, _without_broken_bounds(scores, metric, scale)).to_dict("records")
     ranked = {str(row["variant_id"]): row for row in rows if row["scored"] + row["failed"]}
     in_order = sorted((name for name in labels if name in ranked), key=lambda name: int(ranked[name]["rank"]))
     kept = [name for name in in_order if name != baseline][:n_kept]
@@ -146,17 +145,8 @@ class Round:
     title: str = ""
 
 
-Rounds = Generator[
-    Round, RoundRecord, tuple[Plan, str]
-]  # takes what each came to, returns plan and winner of the proof
-
-
-def deciding_metric(plan: Plan) -> ParsedName:
-    """Return the metric that decides who is dropped."""
-    found = deciding(plan.experiment.metrics)
-    if found is None:
-        raise ValueError("a plan of a race was made without a metric that decides")
-    return found
+# Takes what each round came to, returns plan and winner of the proof.
+Rounds = Generator[Round, RoundRecord, tuple[Plan, str]]
 
 
 def looks_of(plan: Plan) -> Looks:
@@ -175,7 +165,7 @@ def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
     It measures the metric that decides, or the objectives of trials.
     """
     ids, given = set(plan.rounds[number - 1]), plan.experiment
-    wanted = {one.name for one in aims(plan)} if given.design == OPTUNA else {deciding_metric(plan).name}
+    wanted = {one.name for one in aims(plan)} if given.design == OPTUNA else {plan.deciding_metric.name}
     places = [place for place, known in enumerate(plan.metrics) if known.name in wanted]
     metrics = tuple(plan.metrics[place] for place in places)
     order = [question.question_id for question in plan.dataset.questions]
@@ -192,7 +182,7 @@ def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
         }
     )
     return replace(
-        _with_variants(plan, variants),
+        with_variants(plan, variants),
         experiment=experiment,
         questions=asked,
         answered=asked if any(metric.info.reads_answers for metric in metrics) else (),
@@ -207,16 +197,11 @@ def aims(plan: Plan) -> list[ParsedName]:
     return [known for known, name in zip(plan.metrics, plan.experiment.metrics, strict=True) if name in given]
 
 
-def proof_plan(plan: Plan, winner: str) -> Plan:
-    """Return the sweep of the winner and the baseline on the questions that chose nothing."""
-    return _with_variants(plan, [winner])
-
-
 def full_plan(plan: Plan) -> Plan:
     """Return the sweep that the race stands for: all variants on all questions of the last round and the proof."""
     order = [question.question_id for question in plan.dataset.questions]
     rounds = set(plan.rounds[-1])
-    answered = {*plan.answered, *(rounds if deciding_metric(plan).info.reads_answers else ())}
+    answered = {*plan.answered, *(rounds if plan.deciding_metric.info.reads_answers else ())}
     asked = {*plan.questions, *rounds}
     return replace(
         plan,
@@ -227,8 +212,8 @@ def full_plan(plan: Plan) -> Plan:
     )
 
 
-def _with_variants(plan: Plan, variants: Collection[str]) -> Plan:
-    """Return the plan of the baseline and these variants, without rounds."""
+def with_variants(plan: Plan, variants: Collection[str]) -> Plan:
+    """Return the plan of the baseline and these variants, without rounds: that of the proof, of the winner."""
     left = {plan.expansion.baseline.variant_id, *variants}
     chosen = tuple(one for one in plan.variants if one.variant_id in left)
     same = tuple(one for one in plan.expansion.same if one.run_as in left)

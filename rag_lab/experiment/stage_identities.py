@@ -1,7 +1,8 @@
-"""What the stages of a configuration are made of, without documents, weights or an index; which variants are the same.
+"""What the stages of a configuration are made of, which variants are the same, and which models they need.
 
-Each stage has the identity that its results are remembered under. So two configurations with the same stages have the
-same results, and a model that stands in no stage's identity is not used. Nobody writes by hand which key is read when.
+No document, weights or index is loaded for it. Each stage has the identity that its results are remembered under. So
+two configurations with the same stages have the same results, and a model that stands in no stage's identity is not
+used. Nobody writes by hand which key is read when.
 
 Variants may be told apart by a setting alone that nothing in them reads: a dense search has no analyzer. They would be
 run for nothing, would dilute the effect of the setting where it matters, and would count in the correction for many
@@ -10,7 +11,7 @@ comparisons.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -25,23 +26,16 @@ from rag_lab.errors import ConfigError, ModelError, RagLabError
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Limits, checkout_file
 from rag_lab.experiment.design import Expansion, Variant
-from rag_lab.models import providers as model_providers
-from rag_lab.models import shared
+from rag_lab.models import failover, prices, protocols, providers, shared, weights
 from rag_lab.models.card.weight_facts import downloaded_folder
 from rag_lab.models.config import ModelsConfig, alternatives
-from rag_lab.models.failover import missing_requirement
-from rag_lab.models.prices import EXAMPLE, Price, price, user_file
-from rag_lab.models.protocols import ChatModel, Embedder, PairScorer
-from rag_lab.models.weights import find
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.redaction import redact_value
 from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
-from rag_lab.stages.conversation import REMEMBER
+from rag_lab.stages import conversation, run_stage, steps
 from rag_lab.stages.parts import Parts
-from rag_lab.stages.run_stage import with_readers
 from rag_lab.stages.stage import Off
-from rag_lab.stages.steps import STEPS, step_of
 from rag_lab.stores import registry
 from rag_lab.stores.sparse import analyzer_for
 
@@ -52,6 +46,8 @@ _MISSING_READERS = {
     "turns": "no question has turns before it",
 }
 _NOWHERE = Path("/nowhere")  # nothing is read or written there
+CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
+_OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +72,14 @@ def stage_identities(config: PipelineConfig, readers: Readers) -> dict[str, Mapp
     Raises:
         RagLabError: if a module, a store or a prompt that the configuration names cannot be used.
     """
-    embedder = cast(Embedder, _Model("embedding", config.models.embedding))
+    embedder = cast(protocols.Embedder, _Model("embedding", config.models.embedding))
     index: Any = _Index(config, embedder, readers.language)
     pipeline = Pipeline.on(index, embedder, config)
     parts = {**vars(pipeline.parts), "retrieval": config.retrieval.in_language(readers.language)}
     pipeline.parts = _Parts(**parts)
     read = {"ranked", *(["answer"] if readers.answers else []), *(["passages"] if readers.contexts else [])}
-    on = [stage for stage in with_readers(pipeline.stages, read) if not isinstance(stage, Off)]
-    return {stage.name: stage.identity() for stage in on if readers.turns or stage.name != REMEMBER}
+    on = [stage for stage in run_stage.with_readers(pipeline.stages, read) if not isinstance(stage, Off)]
+    return {stage.name: stage.identity() for stage in on if readers.turns or stage.name != conversation.REMEMBER}
 
 
 def roles_used(config: PipelineConfig, readers: Readers) -> set[str]:
@@ -135,11 +131,11 @@ class _Model:
 class _Parts(Parts):
     """Parts whose models are names."""
 
-    def chat(self, role: str, purpose: str = "") -> ChatModel:
-        return cast(ChatModel, _Model(role, self.model(role)))
+    def chat(self, role: str, purpose: str = "") -> protocols.ChatModel:
+        return cast(protocols.ChatModel, _Model(role, self.model(role)))
 
-    def scorer(self, role: Literal["cross_encoder", "likelihood"]) -> PairScorer:
-        return cast(PairScorer, _Model(role, self.model(role)))
+    def scorer(self, role: Literal["cross_encoder", "likelihood"]) -> protocols.PairScorer:
+        return cast(protocols.PairScorer, _Model(role, self.model(role)))
 
 
 class _Index:
@@ -149,9 +145,9 @@ class _Index:
     labels: Collection[str] = frozenset()
     unread = None
 
-    def __init__(self, config: PipelineConfig, embedder: Embedder, language: str) -> None:
+    def __init__(self, config: PipelineConfig, embedder: protocols.Embedder, language: str) -> None:
         corpus = config.corpus
-        vision = cast(ChatModel, _Model("vision", config.models.vision)) if corpus.pdf == "vision" else None
+        vision = cast(protocols.ChatModel, _Model("vision", config.models.vision)) if corpus.pdf == "vision" else None
         reading = Reading(corpus, vision, _NOWHERE)
         self.language = language
         self.digest = Recipe(corpus, reading, splitter_of(corpus, embedder)).identity()
@@ -220,12 +216,12 @@ def settings_without_effect(config: PipelineConfig, keys: Collection[str]) -> li
     ]
 
 
+@dataclass(frozen=True)
 class _Reasons:
     """Finds out which other setting would let a key be read."""
 
-    def __init__(self, readers: Readers) -> None:
-        self._readers = readers
-        self._found: dict[str, str] = {}
+    readers: Readers
+    _found: dict[str, str] = field(default_factory=dict)
 
     def why_same(self, one: PipelineConfig, other: PipelineConfig) -> str:
         """Return why two pipelines are the same: for each group of keys that differ, where nothing reads it."""
@@ -233,17 +229,17 @@ class _Reasons:
         groups: dict[str, list[str]] = {}
         reasons = []
         for key in (key for key in now if now[key] != before[key]):
-            chosen = {analyzer_for(values[_ANALYZER], self._readers.language) for values in (now, before)}
-            if key == _ANALYZER and self._readers.language and len(chosen) == 1:
+            chosen = {analyzer_for(values[_ANALYZER], self.readers.language) for values in (now, before)}
+            if key == _ANALYZER and self.readers.language and len(chosen) == 1:
                 reasons.append(f"`auto` is {chosen.pop()} for this dataset")
             else:
                 groups.setdefault(self.where(one, key, before[key]), []).append(key)
-        told = [f"nothing reads {listing(keys)} where {where}" for where, keys in groups.items()]
-        return ", and ".join([*told, *reasons])
+        unread = [f"nothing reads {listing(keys)} where {where}" for where, keys in groups.items()]
+        return ", and ".join([*unread, *reasons])
 
     def is_read(self, config: PipelineConfig, key: str, other: Any, readers: Readers | None = None) -> bool:
         """Tell whether another value of a key makes another pipeline."""
-        readers = readers or self._readers
+        readers = readers or self.readers
         return _effective(config, readers) != _effective(config.override({key: other}), readers)
 
     def where(self, config: PipelineConfig, key: str, other: Any) -> str:
@@ -257,33 +253,25 @@ class _Reasons:
         values = config.flat()
         for name, sentence in _MISSING_READERS.items():
             others: Any = {name: True}
-            if not getattr(self._readers, name) and self.is_read(config, key, other, replace(self._readers, **others)):
+            if not getattr(self.readers, name) and self.is_read(config, key, other, replace(self.readers, **others)):
                 return sentence
         for switch in _switches(key):
             for choice in choices_of(switch, values[switch]):
                 with suppress(RagLabError):
                     if self.is_read(config.override({switch: choice}), key, other):
                         return f"{switch} is {values[switch]}"
-        step = step_of(key)
+        step = steps.step_of(key)
         return " and ".join(f"{switch} is {values[switch]}" for switch in (step.switches if step else ()))
 
 
 def _switches(key: str) -> Iterator[str]:
     """Yield the keys that may keep another one from being read: of its own step first, then of all others."""
-    step = step_of(key)
-    near = [name for name in dotted_keys() if step and step_of(name) is step and choices_of(name, None)]
-    switches = dict.fromkeys([*(step.switches if step else ()), *near, *(s for one in STEPS for s in one.switches)])
+    step = steps.step_of(key)
+    near = [name for name in dotted_keys() if step and steps.step_of(name) is step and choices_of(name, None)]
+    switches = dict.fromkeys(
+        [*(step.switches if step else ()), *near, *(s for one in steps.STEPS for s in one.switches)]
+    )
     return (name for name in switches if name != key)
-
-
-CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
-
-_KINDS = {
-    "embedding": model_providers.EMBEDDERS,
-    "cross_encoder": model_providers.CROSS_ENCODERS,
-    "likelihood": model_providers.QUERY_LIKELIHOODS,
-}  # others chat
-_OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 
 def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
@@ -311,7 +299,8 @@ def models_asked(config: PipelineConfig, metrics: Iterable[str]) -> dict[str, st
 
 def kind_of_role(role: str) -> Kind:
     """Return the kind of model that plays a role, a key of `models` or `judge`."""
-    return _KINDS.get(role, model_providers.CHAT_MODELS)
+    kinds = {"embedding": providers.EMBEDDERS, "cross_encoder": providers.CROSS_ENCODERS}
+    return (kinds | {"likelihood": providers.QUERY_LIKELIHOODS}).get(role, providers.CHAT_MODELS)
 
 
 def model_problem(role: str, text: str) -> str:
@@ -323,15 +312,17 @@ def model_problem(role: str, text: str) -> str:
     malformed: list[tuple[str, str]] = []
     for name in names:
         try:
-            if model_providers.split_name(name, kind)[0] in kind.built_in:
-                model_providers.ModelSpec.parse(name, kind)
+            if providers.split_name(name, kind)[0] in kind.built_in:
+                providers.ModelSpec.parse(name, kind)
             else:
                 shared.model_of(kind, name)
         except ModelError as error:
             malformed.append((name, str(error)))
     missing = []
     if not malformed:
-        missing = [(name, why) for name in names if (why := _blindness(role, name) or missing_requirement(kind, name))]
+        missing = [
+            (name, why) for name in names if (why := _blindness(role, name) or failover.missing_requirement(kind, name))
+        ]
     found = malformed[:1] or (missing if len(missing) == len(names) else [])
     key = role if role == "judge" else f"models.{role}"
     return "; ".join(f"{key} ({redact_value(name)}): {problem}" for name, problem in found)
@@ -339,11 +330,11 @@ def model_problem(role: str, text: str) -> str:
 
 def _blindness(role: str, name: str) -> str:
     """Return why a model that reads pages cannot see them, or ''."""
-    provider, _, _ = model_providers.split_name(name, model_providers.CHAT_MODELS) if role == "vision" else ("", "", "")
-    providers = model_providers.providers_of(model_providers.CHAT_MODELS)
-    if provider not in providers or providers[provider].sees_images:
+    known = providers.providers_of(providers.CHAT_MODELS)
+    provider = providers.split_name(name, providers.CHAT_MODELS)[0] if role == "vision" else ""
+    if provider not in known or known[provider].sees_images:
         return ""
-    seeing = ", ".join(sorted(name for name, other in providers.items() if other.sees_images))
+    seeing = ", ".join(sorted(name for name, other in known.items() if other.sees_images))
     return f"the provider {provider} shows no images to a model; allowed are {seeing}."
 
 
@@ -359,20 +350,20 @@ def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[st
         except ModelError:
             continue  # told elsewhere
         if is_unknown:
-            where = user_file() or "a file prices.toml in the home folder"
+            where = prices.user_file() or "a file prices.toml in the home folder"
             problems.append(
-                f"limits.cost_usd needs a price for {spec}, and none is known; add one to {where}:\n{EXAMPLE}"
+                f"limits.cost_usd needs a price for {spec}, and none is known; add one to {where}:\n{prices.EXAMPLE}"
             )
     return problems
 
 
-def embedding_price(spec: str) -> Price | None:
+def embedding_price(spec: str) -> prices.Price | None:
     """Return the price of what an embedding model reads; None where it costs nothing, or no table has a price."""
     model: Any = shared.embedder(spec)
-    return price(model.provider, model.name, writes=False) if getattr(model, "priced", False) else None
+    return prices.price(model.provider, model.name, writes=False) if getattr(model, "priced", False) else None
 
 
-def price_of(spec: str) -> Price | Literal["free"] | None:
+def price_of(spec: str) -> prices.Price | Literal["free"] | None:
     """Return the price of a chat model's calls, 'free' where they cost nothing, None where no table has a price.
 
     Raises:
@@ -380,38 +371,30 @@ def price_of(spec: str) -> Price | Literal["free"] | None:
         ConfigError: if the user's price table cannot be read.
     """
     model: Any = shared.chat_model(spec)
-    return price(model.provider, model.name) if getattr(model, "priced", False) else "free"
+    return prices.price(model.provider, model.name) if getattr(model, "priced", False) else "free"
 
 
-@dataclass(frozen=True, slots=True)
-class PresetState:
-    """A preset, and why it cannot run here, a sentence each; none where it can."""
-
-    name: str
-    lacks: tuple[str, ...]
-
-
-def shipped_presets() -> list[PresetState]:
-    """Return the state of each preset, in order of their names."""
-    found = []
+def shipped_presets() -> dict[str, tuple[str, ...]]:
+    """Return for each preset, in order of their names, why it cannot run here, a sentence each; none where it can."""
+    found = {}
     for path in sorted(checkout_file("experiments/presets").glob("*.yaml")):
-        used, lacks = models_used(PipelineConfig.load(path)), list[str]()
+        used, problems = models_used(PipelineConfig.load(path)), list[str]()
         for model in dict.fromkeys(used.values()):
             first, *others = [role for role, other in used.items() if other == model]
             roles = "|".join([first, *others])
             if problem := model_problem(first, model):
-                lacks.append(problem.replace(f"models.{first}", f"models.{roles}"))
+                problems.append(problem.replace(f"models.{first}", f"models.{roles}"))
             else:
                 missing = [_not_downloaded(roles, name) for name in alternatives(model)]
-                lacks += missing if all(missing) else []
-        found.append(PresetState(path.stem, tuple(dict.fromkeys(lacks))))
+                problems += missing if all(missing) else []
+        found[path.stem] = tuple(dict.fromkeys(problems))
     return found
 
 
 def _not_downloaded(role: str, model: str) -> str:
     """Return that weights of the hub have not been downloaded, which the first use would do, or ''."""
-    provider, name, _ = model_providers.split_name(model, model_providers.CHAT_MODELS)
-    source = find(name) if provider in _OF_WEIGHTS else None
+    provider, name, _ = providers.split_name(model, providers.CHAT_MODELS)
+    source = weights.find(name) if provider in _OF_WEIGHTS else None
     if source is None or not source.on_hub or downloaded_folder(source.location):
         return ""
     return f"models.{role}: {source.location} has not been downloaded; its first use fetches it from the model hub."

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from rag_lab.errors import DamagedFile
-from rag_lab.experiment.forecast.spending import spending_rows
+from rag_lab.experiment.forecast.cost_estimate import spending_rows
 from rag_lab.memory.ledger import Ledger
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live
@@ -108,15 +108,17 @@ def calls_left(run: RunFolder) -> tuple[int, float | None]:
         rows = spending_rows(run)
     except DamagedFile:
         return 0, None
-    n_left, left_s = 0, 0.0
-    is_known = True
+    n_left, left_s, is_known = 0, 0.0, True
     for row in rows:
         n = max(0, (row["calls_estimated"] or 0) - row["calls_spent"])
-        pairs = (("calls_spent", "minutes_spent"), ("calls_estimated", "minutes_estimated"))
-        paces = [row[minutes] / row[calls] for calls, minutes in pairs if row[calls] and row[minutes] is not None]
+        minutes_a_call = [
+            row[f"minutes_{when}"] / row[f"calls_{when}"]
+            for when in ("spent", "estimated")
+            if row[f"calls_{when}"] and row[f"minutes_{when}"] is not None
+        ]
         n_left += n
-        is_known = is_known and (not n or bool(paces))
-        left_s += n * 60.0 * paces[0] if n and paces else 0.0
+        is_known = is_known and (not n or bool(minutes_a_call))
+        left_s += n * 60.0 * minutes_a_call[0] if n and minutes_a_call else 0.0
     return n_left, left_s if is_known else None
 
 
@@ -181,8 +183,9 @@ def sweep_status(path: Path | str) -> SweepStatus:
     folders = sorted((path.parent for path in plans), key=lambda path: (len(path.name), path.name))
     rounds = tuple(map(sweep_status, folders))
     live = read_live(run.path, LiveSweep)
+    ended_s = [end.seconds for end in live.ended.values() if end.status == "ok"] if live else []
     try:
-        variants = _variants(run, live, now)
+        variants = _variants(run, live, ended_s, now)
         state, said = _state(run, live, rounds, now)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise DamagedFile(run.path / MANIFEST_FILE, "it, or a record, does not say how variants ended") from None
@@ -190,7 +193,7 @@ def sweep_status(path: Path | str) -> SweepStatus:
     n_waiting = sum(one.state == "waiting" for one in variants)
     left = None
     if state == "running" and live is not None and live.step in ("plan", "check", "variants"):
-        left = sweep_left(running, n_waiting, live.jobs, _ended_s(live), (calls_left(run)[1] or None))
+        left = sweep_left(running, n_waiting, live.jobs, ended_s, (calls_left(run)[1] or None))
     return SweepStatus(run.path, run.name, state, said, variants, left, rounds)
 
 
@@ -198,11 +201,22 @@ def _state(
     run: RunFolder, live: LiveSweep | None, rounds: tuple[SweepStatus, ...], now: float
 ) -> tuple[SweepState, str]:
     """Return how the sweep stands; a race runs, or was killed, where its last round does or was."""
-    if live is not None:
-        found = _of_live(live, now)
-        if found[0] != "killed" or not (run.path / MANIFEST_FILE).is_file():
-            return found
-    if (run.path / MANIFEST_FILE).is_file():
+    is_ended = (run.path / MANIFEST_FILE).is_file()
+    if live is not None:  # it has not said its end
+        runs, silent_s = live.process.runs(), now - live.seen
+        if runs or (runs is None and silent_s < _SILENT_S):
+            since = f"since {(now - live.began) / 60:.1f} min"
+            return "running", f"It {_STEPS.get(live.step, 'runs')}, by {live.process}, {since}."
+        if runs is None:
+            return (
+                "silent",
+                f"{live.process} has said nothing for {silent_s / 60:.0f} min, by this machine's clock, and cannot be "
+                "asked from here: if it is gone, start the same command again and it goes on.",
+            )
+        if not is_ended:
+            gone = f"It is not running any more: {live.process} ended without a word."
+            return "killed", f"{gone} Start the same command again and it goes on."
+    if is_ended:
         stopped = [one for one in run.manifest().get("variants", {}).values() if one["status"] == "stopped"]
         if stopped:
             return "stopped", f"{str(stopped[0]['reason']).capitalize().rstrip('.')}."
@@ -217,23 +231,9 @@ def _state(
     return "stopped", reason or "It is not running, and not at its end: start the same command again and it goes on."
 
 
-def _of_live(live: LiveSweep, now: float) -> tuple[SweepState, str]:
-    """Return how a sweep stands that has not said its end."""
-    runs, silent_s = live.process.runs(), now - live.seen
-    if runs or (runs is None and silent_s < _SILENT_S):
-        since = f"since {(now - live.began) / 60:.1f} min"
-        return "running", f"It {_STEPS.get(live.step, 'runs')}, by {live.process}, {since}."
-    if runs is None:
-        return (
-            "silent",
-            f"{live.process} has said nothing for {silent_s / 60:.0f} min, by this machine's clock, and cannot be "
-            "asked from here: if it is gone, start the same command again and it goes on.",
-        )
-    gone = f"It is not running any more: {live.process} ended without a word."
-    return "killed", f"{gone} Start the same command again and it goes on."
-
-
-def _variants(run: RunFolder, live: LiveSweep | None, now: float) -> tuple[VariantStatus, ...]:
+def _variants(
+    run: RunFolder, live: LiveSweep | None, ended_s: Sequence[float], now: float
+) -> tuple[VariantStatus, ...]:
     calls: dict[str, tuple[int, float]] = {}  # by variant their number and dollars
     for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
         before, cost_usd = calls.get(caller.payer, (0, 0.0))
@@ -246,32 +246,20 @@ def _variants(run: RunFolder, live: LiveSweep | None, now: float) -> tuple[Varia
     for v in (plan.variant_id for plan in run.variants):
         n, cost_usd = calls.get(v, (0, 0.0))
         if v in running:
-            one = _running(v, read_live(run.variant_dir(v), LiveVariant), _ended_s(live), max(0.0, now - running[v]))
+            one = _running(v, read_live(run.variant_dir(v), LiveVariant), ended_s, max(0.0, now - running[v]))
         else:
             one = _ended(run, v, ended.get(v))
         found.append(replace(one, calls=n, cost_usd=cost_usd))
     return tuple(found)
 
 
-def _running(variant_id: str, live: LiveVariant | None, ended_s: list[float], elapsed_s: float) -> VariantStatus:
-    if live is None:
-        left = variant_left(elapsed_s, None, ended_s)
-        return VariantStatus(variant_id, "running", "starts", seconds=elapsed_s, left=left)
-    stage_s = stage_left_s(live.done, live.total, live.known, time.time() - live.stage_began)
-    return VariantStatus(
-        variant_id,
-        "running",
-        live.stage,
-        live.done,
-        live.total,
-        live.remembered,
-        live.computed,
-        failed=live.failed,
-        fell_back=live.fell_back,
-        reason=live.reason,
-        seconds=elapsed_s,
-        left=variant_left(elapsed_s, stage_s, ended_s),
-    )
+def _running(variant_id: str, live: LiveVariant | None, ended_s: Sequence[float], elapsed_s: float) -> VariantStatus:
+    one, stage_s = VariantStatus(variant_id, "running", "starts", seconds=elapsed_s), None
+    if live is not None:
+        stage_s = stage_left_s(live.done, live.total, live.known, time.time() - live.stage_began)
+        one = replace(one, stage=live.stage, done=live.done, total=live.total, remembered=live.remembered)
+        one = replace(one, computed=live.computed, failed=live.failed, fell_back=live.fell_back, reason=live.reason)
+    return replace(one, left=variant_left(elapsed_s, stage_s, ended_s))
 
 
 def _ended(run: RunFolder, variant_id: str, end: LiveEnd | None) -> VariantStatus:
@@ -280,7 +268,7 @@ def _ended(run: RunFolder, variant_id: str, end: LiveEnd | None) -> VariantStatu
     if end is None and not is_whole:
         return VariantStatus(variant_id, "waiting")
     record = _record(folder / RECORD_FILE)
-    results = record.get("results", {})
+    results: Mapping[str, Any] = record.get("results", {})
     state: VariantState = "ok" if is_whole or end is None else cast(VariantState, end.status)
     return VariantStatus(
         variant_id,
@@ -298,7 +286,3 @@ def _record(path: Path) -> Mapping[str, Any]:
         return read_json(path) if path.is_file() else {}
     except DamagedFile:
         return {}  # the sweep says so and runs the variant again
-
-
-def _ended_s(live: LiveSweep | None) -> list[float]:
-    return [end.seconds for end in live.ended.values() if end.status == "ok"] if live else []

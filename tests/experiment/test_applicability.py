@@ -2,7 +2,8 @@ import json
 
 from small_plans import write_machines_sweep
 
-from rag_lab.experiment.forecast.describe import cut_off_sentences, describe, not_applicable_sentences
+from rag_lab.experiment.forecast.caveats import cut_off_sentences, not_applicable_sentences
+from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_folder import RunFolder

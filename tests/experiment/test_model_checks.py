@@ -68,7 +68,7 @@ def nothing_downloaded(monkeypatch, tmp_path):
 
 
 def test_what_runs_with_packaged_models_is_ready_and_what_the_hub_has_is_named():
-    states = {state.name: state.lacks for state in shipped_presets()}
+    states = shipped_presets()
     assert states["laptop"] == ()
     assert all(not lacks for name, lacks in states.items() if name.endswith("_laptop"))
     assert any("BAAI/bge-m3 has not been downloaded" in lack for lack in states["assistant"])
@@ -76,4 +76,4 @@ def test_what_runs_with_packaged_models_is_ready_and_what_the_hub_has_is_named()
 
 def test_what_has_been_downloaded_is_not_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(stage_identities, "downloaded_folder", lambda name: tmp_path)
-    assert not any("downloaded" in lack for state in shipped_presets() for lack in state.lacks)
+    assert not any("downloaded" in lack for lacks in shipped_presets().values() for lack in lacks)

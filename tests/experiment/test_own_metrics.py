@@ -8,8 +8,9 @@ from small_plans import CHAT, install_doubles, run_in_process, run_jobs_here, wr
 from rag_lab._kit.registry import modules_from
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.experiment.design import ExperimentError
+from rag_lab.experiment.forecast.caveats import not_applicable_sentences
 from rag_lab.experiment.forecast.cost_estimate import estimate
-from rag_lab.experiment.forecast.describe import describe, not_applicable_sentences
+from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan, sweep

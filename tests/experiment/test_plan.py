@@ -10,9 +10,9 @@ from rag_lab.experiment.config import ExperimentConfig, Limits, checkout_file
 from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.manifest import run_identities
+from rag_lab.experiment.new_project import METRICS, Asked, usual_metrics
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.questions import choose_questions
-from rag_lab.experiment.without_file import METRICS, Asked, usual_metrics
 from rag_lab.records import QUERY_CLASSES, Question
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stores.config import STORES

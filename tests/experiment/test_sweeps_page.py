@@ -9,8 +9,8 @@ import yaml
 
 from rag_lab.cli import app
 from rag_lab.experiment.config import ExperimentConfig, Limits, checkout_file, read_experiment
-from rag_lab.experiment.forecast.cost_estimate import CostEstimate, cost_table
-from rag_lab.experiment.forecast.spending import spent_and_estimated, spent_text
+from rag_lab.experiment.forecast.cost_estimate import CostEstimate, spent_and_estimated, spent_text
+from rag_lab.experiment.forecast.describe import cost_table
 from rag_lab.experiment.manifest import now
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.runs.run_manifest import COLUMNS

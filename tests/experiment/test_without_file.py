@@ -3,8 +3,8 @@ import yaml
 
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.new_project import Asked, file_for, run_name, write_file
 from rag_lab.experiment.plan import plan
-from rag_lab.experiment.without_file import Asked, file_for, run_name, write_file
 
 VARIED = {"rerank.name": ["none", "query_likelihood"], "query.hyde": ["none", "always"]}
 

@@ -10,8 +10,7 @@ from rag_lab._kit.observability import work_now
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.registry import reads_of
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.dry_traces import dry_traces
-from rag_lab.experiment.forecast.work import Tally
+from rag_lab.experiment.forecast.work import Tally, dry_traces
 from rag_lab.memory import results
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory, Replayed

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.forecast.dry_traces import stand_ins
+from rag_lab.experiment.forecast.work import stand_ins
 from rag_lab.records import QUERY_CLASSES, Question, Trace
 from rag_lab.stages.answer.context import Assemble, ContextBudget
 from rag_lab.stages.answer.extract import Extract

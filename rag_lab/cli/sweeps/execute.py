@@ -10,7 +10,7 @@ import typer
 
 from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run, stopped_in_order
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.experiment.forecast import cost_estimate, describe, power_forecast, power_text, spending
+from rag_lab.experiment.forecast import caveats, cost_estimate, describe, power_forecast
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run import sweep
 from rag_lab.experiment.run.outputs import failures
@@ -48,7 +48,7 @@ def start(
     if dry_run:
         typer.echo(describe.describe(checked))
         expected = power_forecast.power_forecast(checked, power_forecast.runs_of(checked, out=out))
-        if shown := power_text.power_text(expected):
+        if shown := power_forecast.power_text(expected):
             typer.echo(f"\n{shown}")
         for sentence in (sweep.post_hoc_margins(checked, out), retry_sentence(sweep.to_try_again(checked, out))):
             if sentence:
@@ -63,8 +63,7 @@ def run_with_status(
 ) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
     left_out = [asked_sentence(len(checked.questions), checked.left_out)] if checked.left_out else []
-    limits = (*describe.cut_off_sentences(checked), *describe.not_applicable_sentences(checked))
-    for notice in (*left_out, *checked.expansion.notices, *limits, *describe.counted_truncations(checked)):
+    for notice in (*left_out, *checked.expansion.notices, *caveats.sentences_of(checked)):
         typer.echo(notice, err=True)
     confirm_long(checked, yes)
     try:
@@ -80,7 +79,9 @@ def run_with_status(
     wrote = {name for spec in answering for name in answering_models(spec, played)}
     for note in sorted({small_model_note(name, "the answers of this run") for name in wrote} - {""}):
         typer.echo(note, err=True)
-    typer.echo(f"{spending.spent_text(run) if spending.spending_rows(run) else 'No chat model was called.'}\n")
+    typer.echo(
+        f"{cost_estimate.spent_text(run) if cost_estimate.spending_rows(run) else 'No chat model was called.'}\n"
+    )
     if (race := read_race(run.path)) and not race.stopped:
         typer.echo("\n".join(race_sentences(race, cost_of(run))) + "\n")
     if scores:

@@ -15,7 +15,7 @@ from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.redaction import redact_value
 
 if TYPE_CHECKING:
-    from rag_lab.experiment.without_file import Asked
+    from rag_lab.experiment.new_project import Asked
 
 DEMO = "experiments/decisive.yaml"
 Labelled = Annotated[
@@ -204,8 +204,7 @@ def plan_(
       margin: {retrieval.ndcg@5: 0.05}
     """
     from rag_lab.cli.sweeps import execute
-    from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
-    from rag_lab.experiment.forecast.power_text import power_text
+    from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions, as_jobs
     from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS
@@ -250,9 +249,9 @@ def run(
       rag-lab run --dataset path/to/my_dataset --metrics retrieval.ndcg@10,answer.abstention --answers 5
     """
     from rag_lab.cli.sweeps import execute
+    from rag_lab.experiment.new_project import run_name
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
-    from rag_lab.experiment.without_file import run_name
 
     asked = _asked(dataset, base, settings, metrics, questions=questions, answers=answers, judge=judge)
     experiment = asked.experiment()
@@ -312,9 +311,9 @@ def vary(
       rag-lab vary retrieval.base_k=10,20,40 rerank.final_k=3,5 corpus.chunk_size=400,800 --design random -n 6
     """
     from rag_lab.cli.sweeps import execute
+    from rag_lab.experiment.new_project import file_for, write_file
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions, as_jobs
-    from rag_lab.experiment.without_file import file_for, write_file
 
     of_design: dict[str, Any] = {"factors": parse_factors(factors), "design": design, "n": n}
     of_answers: dict[str, Any] = {"questions": questions, "answers": answers, "judge": judge}
@@ -366,7 +365,7 @@ def _asked(
 ) -> "Asked":
     """Return what a command line asks for, with what is measured where it does not say."""
     from rag_lab.evaluation.registry import split_names
-    from rag_lab.experiment.without_file import Asked, usual_metrics
+    from rag_lab.experiment.new_project import Asked, usual_metrics
 
     changes = shared.parse_settings(settings or [])
     names = [name for text in metrics or () for name in split_names(text)] or usual_metrics(dataset)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from filelock import FileLock
 from pydantic import Field, TypeAdapter, ValidationError
@@ -15,15 +15,19 @@ from pydantic import Field, TypeAdapter, ValidationError
 from rag_lab._kit import home as home_folder
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.registry import modules_from
-from rag_lab._kit.wording import listing
-from rag_lab.experiment.config import Limits
+from rag_lab._kit.wording import text_table
+from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
 from rag_lab.experiment.forecast.work import Work, WorkTree
 from rag_lab.experiment.manifest import VariantState, now
-from rag_lab.experiment.stage_identities import embedding_price, price_of
-from rag_lab.report.table import Table
+from rag_lab.experiment.stage_identities import price_of
+from rag_lab.memory.ledger import Ledger
+from rag_lab.runs.run_folder import BILL_FILE, LEDGER_FILE, RunFolder
+from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, minutes_text, of_calls, with_total
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rag_lab.experiment.plan import Plan
 
 _LOGGER = logging.getLogger(__name__)
@@ -36,8 +40,6 @@ _EMBEDDING_S = 0.08  # for so many characters: a small model of six layers on on
 _UNITS = 1000  # of the `n` of the other rates are what is assumed to take a second
 ASSUMED_S = {"call": 5.0, "score": 5.0, "pair": 1.0}  # of what has not been measured here
 UNKNOWN = "?"
-AT_MOST = "≤"
-_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
 TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
@@ -107,9 +109,10 @@ def machine_minutes(plan: Plan, work: Iterable[Work], rates: Mapping[Key, Rate])
         return None
     seconds, assumed = {EMBEDDING: 0.0}, []
     for row in work:
-        if row.chars_to_embed:
+        # Texts of a corpus that many questions quote are embedded once.
+        if n_chars := min(row.embedded_chars, row.corpus_chars or row.embedded_chars):
             rate = rates.get((EMBEDDING, row.model))
-            seconds[EMBEDDING] += row.chars_to_embed / _CHARS * (rate.seconds / rate.n if rate else _EMBEDDING_S)
+            seconds[EMBEDDING] += n_chars / _CHARS * (rate.seconds / rate.n if rate else _EMBEDDING_S)
             assumed += [] if rate else [EMBEDDING]
     for part, expected_s in _assumed_s(plan).items():
         rate = rates.get((part, ""))
@@ -218,95 +221,6 @@ def _billed(work: Work, rate: Rate | None) -> Work:
     return replace(work, cost_usd=price.cost_usd(work.tokens_in, work.tokens_out, work.calls))
 
 
-def cost_table(bill: CostEstimate) -> Table:
-    """Return a row for each stage and metric, and the total."""
-    calls = [row for row in bill.rows if row.calls]
-    total = Work(
-        "total",
-        "",
-        "call",
-        bill.calls,
-        any(row.at_most for row in calls),
-        tokens_in=sum(row.tokens_in for row in calls),
-        tokens_out=sum(row.tokens_out for row in calls),
-        tokens_measured=all(row.tokens_measured for row in calls),
-        cost_usd=bill.cost_usd,
-    )
-    purpose, model, _, *others = _cells(total)
-    rows = (*map(_cells, bill.rows), (purpose, model, "", *others))
-    return Table("What is left to do, counted once where variants share it", _HEADER, rows, 2)
-
-
-def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
-    """Return what the numbers of a bill rest on, and which limits they pass."""
-    notes = []
-    if any(row.at_most or (row.calls and not row.tokens_measured) for row in bill.rows):
-        notes.append(
-            f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
-            "prompts and replies, until a sweep has measured them, as long as the settings let them become."
-        )
-    notes += [
-        f"Thinking: at most {min(row.thinking_tokens, row.tokens_out):,} of the tokens that {row.purpose} writes."
-        for row in bill.rows
-        if row.thinking_tokens
-    ]
-    if unknown := ", ".join(row.purpose for row in bill.rows if row.unit == "score"):
-        notes.append(f"Nobody knows how often {unknown} asks the judge for a score: say it in its `calls`.")
-    for row in bill.rows:
-        if row.embedded_tokens:  # beside the table, since neither a limit nor what is spent counts it
-            price = embedding_price(row.model)
-            usd = amount_text("cost_usd", price.cost_usd(row.embedded_tokens, 0) if price else None)
-            by = f" by {price.table} of {price.checked}" if price else ""
-            notes.append(
-                f"Embedding by {row.model} reads at most {row.embedded_tokens:,} tokens, {usd} dollars{by}; limits and "
-                "what is spent leave that out."
-            )
-    unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
-    on_top = "Loading, embedding, reranking and notebooks come on top."
-    if machine := bill.machine:
-        parts = {"embedding": machine.embedding, "notebooks": machine.notebooks}
-        parts |= {"start, scores and report": machine.report, "total": machine.total}
-        *shares, total = (amount_text("minutes", minutes) for minutes in parts.values())
-        named = ", ".join(f"{name} {share}" for name, share in zip(parts, shares, strict=False))
-        assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
-        on_top = (
-            f"On top, without jobs side by side, {total}: {named}{assumed}. Loading chat models and reranking are not "
-            "counted."
-        )
-    if unmeasured:
-        notes.append(f"How long model calls take is not known; the first sweep measures {unmeasured}. {on_top}")
-    else:
-        notes.append(f"Model calls take {amount_text('minutes', bill.minutes)} minutes, one after the other. {on_top}")
-    prices = {row.model: price_of(row.model) for row in bill.rows if row.unit in ("call", "score")}
-    found = [f"{m} by {known.table} of {known.checked}" for m, known in prices.items() if known and known != "free"]
-    if found:
-        notes.append(f"Prices: {', '.join(found)}; correct them in prices.toml in the home folder.")
-    if missing := [model for model, known in prices.items() if known is None]:
-        notes.append(f"No price is known for {', '.join(missing)}; add one to prices.toml in the home folder.")
-    for name, amount in {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}.items():
-        limit = getattr(limits, name)
-        if limit is not None and amount is not None and amount > limit:
-            wanted = f"{amount_text(name, amount)} {TITLES.get(name, name)}"
-            notes.append(
-                f"limits.{name} = {limit:g} is less than the {wanted} above: the sweep may stop there, and goes on "
-                "once the limit is raised."
-            )
-    return notes
-
-
-def _cells(row: Work) -> tuple[str, ...]:
-    remembered = "-" if row.unit == "file" else f"{row.remembered:,}"
-    of_calls = ("", "", "")
-    if row.unit == "call":
-        bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
-        of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", amount_text("cost_usd", row.cost_usd))
-    elif row.unit == "score":
-        of_calls = (UNKNOWN, UNKNOWN, amount_text("cost_usd", row.cost_usd))
-    to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
-    unit = row.unit if row.n == 1 else f"{row.unit}s"
-    return (row.purpose, row.model, remembered, to_do, unit, *of_calls)
-
-
 def amount_text(measure: str, value: float | None) -> str:
     """Return a number of a bill with the digits that its measure has."""
     if value is None:
@@ -314,3 +228,126 @@ def amount_text(measure: str, value: float | None) -> str:
     if measure == "cost_usd":
         return f"{value:,.4f}" if 0 < value < 1 else f"{value:,.2f}"
     return f"{value:,.1f}" if measure == "minutes" else f"{value:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was spent on one stage or metric: calls, their tokens and dollars, and minutes one after the other."""
+
+    purpose: str
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    minutes: float = 0.0
+
+
+def spent(run: RunFolder) -> list[Spent]:
+    """Return what all starts of a sweep have spent, one row a stage or metric, in order of first use."""
+    rows: dict[str, Spent] = {}
+    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
+        old = rows.get(caller.purpose, Spent(caller.purpose))
+        rows[caller.purpose] = Spent(
+            caller.purpose,
+            old.calls + n,
+            old.tokens + made.tokens_in + made.tokens_out,
+            old.cost_usd + made.cost_usd,
+            old.minutes + made.seconds / 60,
+        )
+    return list(rows.values())
+
+
+def measured_rates(run: RunFolder) -> list[Rate]:
+    """Return the rates of the answered calls of all starts of a sweep, by purpose and model, whoever paid."""
+    rates: dict[Key, Rate] = {}
+    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls(answered=True):
+        key = (caller.purpose, caller.model)
+        old = rates.get(key)
+        rates[key] = Rate(
+            *key,
+            (old.n if old else 0) + n,
+            (old.seconds if old else 0.0) + made.seconds,
+            (old.tokens_in if old else 0) + made.tokens_in,
+            (old.tokens_out if old else 0) + made.tokens_out,
+        )
+    return list(rates.values())
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEstimate:
+    """The estimate of the first start of a plan; `before` is what earlier plans in the same run folder had spent."""
+
+    plan: str
+    bill: CostEstimate
+    before: tuple[Spent, ...]
+
+
+_ESTIMATE_FILE = TypeAdapter(KeptEstimate)
+
+
+def kept_estimate(run: RunFolder, plan: str, make: Callable[[], CostEstimate]) -> KeptEstimate:
+    """Return the estimate that the run folder keeps of the same plan (told by its digest), or make one.
+
+    So a sweep that was stopped and goes on is held to what was estimated for the whole of it.
+    """
+    try:
+        kept = _kept(run)
+    except DamagedFile as error:
+        _LOGGER.warning("%s: what is left to do is estimated anew.", error.what)
+        kept = None
+    return kept if kept and kept.plan == plan else KeptEstimate(plan, make(), tuple(spent(run)))
+
+
+def keep_estimate(run: RunFolder, bill: KeptEstimate) -> None:
+    """Keep the estimate in the run folder."""
+    with whole_file(run.path / BILL_FILE) as partial:
+        partial.write_bytes(_ESTIMATE_FILE.dump_json(bill, indent=2))
+
+
+def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
+    """Return one row a stage or metric, and `total`, with the columns `COLUMNS`.
+
+    Estimates are missing (`<NA>`) where nothing was estimated: no price is known, no rate had been measured. Minutes
+    are those of calls, one after the other, whatever ran side by side.
+    """
+    import pandas as pd
+
+    table = pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS))
+    kinds = {name: "Int64" if name.startswith(("calls", "tokens")) else "Float64" for name in COLUMNS[1:]}
+    return table.astype(kinds)
+
+
+def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:
+    """Return one mapping with the keys `COLUMNS` for each stage or metric that calls; None where none was estimated."""
+    kept = _kept(run)
+    actual = {row.purpose: row for row in spent(run)}
+    estimated: dict[str, dict[str, Any]] = {}
+    expected: list[Work | Spent] = [*kept.bill.rows, *kept.before] if kept else []
+    for row in expected:
+        sums = estimated.setdefault(row.purpose, dict.fromkeys(MEASURES, 0))
+        add(sums, {measure: getattr(row, measure) for measure in MEASURES})
+    nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
+    rows: list[Mapping[str, Any]] = []
+    for purpose in dict.fromkeys([*estimated, *actual]):
+        before, spent_now = estimated.get(purpose, nothing), actual.get(purpose, Spent(purpose))
+        both: dict[str, Any] = {"purpose": purpose}
+        for measure in MEASURES:
+            both |= {f"{measure}_estimated": before[measure], f"{measure}_spent": getattr(spent_now, measure)}
+        rows.append(both)
+    return of_calls(rows)
+
+
+def _kept(run: RunFolder) -> KeptEstimate | None:
+    path = run.path / BILL_FILE
+    try:
+        return _ESTIMATE_FILE.validate_json(path.read_bytes()) if path.is_file() else None
+    except ValidationError:
+        raise DamagedFile(path, "it holds no bill") from None
+
+
+def spent_text(run: RunFolder) -> str:
+    """Return what was spent beside what was estimated, one line a stage or metric, then the minutes."""
+    rows = spending_rows(run)
+    columns = [(measure, when) for measure in TITLES for when in ("estimated", "spent")]
+    header = ("stage or metric", *(f"{TITLES[measure]} {when}" for measure, when in columns))
+    cells = [(row["purpose"], *(amount_text(m, row[f"{m}_{when}"]) for m, when in columns)) for row in rows]
+    return f"{text_table(header, cells)}\n- {minutes_text(rows)}"

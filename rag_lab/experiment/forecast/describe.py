@@ -1,38 +1,32 @@
 """What a plan would do, as text for `rag-lab sweep` and its `--dry-run`."""
 
-from rag_lab._kit.home import usable_home
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
-from rag_lab.data.labels import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
-from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
-from rag_lab.evaluation.registry import ExpectedGap, compares_passages, expected_gaps
 from rag_lab.experiment.built_in_designs import STAGED, stages_of
-from rag_lab.experiment.forecast.cost_estimate import cost_notes, cost_table, estimate
-from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
-from rag_lab.experiment.forecast.work import WorkTree
+from rag_lab.experiment.config import Limits
+from rag_lab.experiment.forecast import caveats
+from rag_lab.experiment.forecast.cost_estimate import TITLES, UNKNOWN, CostEstimate, amount_text, estimate
+from rag_lab.experiment.forecast.work import Work, WorkTree
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
-from rag_lab.experiment.race import aims, deciding_metric, full_plan
-from rag_lab.experiment.stage_identities import models_asked
-from rag_lab.pipeline import Pipeline
-from rag_lab.records import Question
+from rag_lab.experiment.race import aims, full_plan
+from rag_lab.experiment.stage_identities import embedding_price, models_asked, price_of
 from rag_lab.report.plan_tree import tree_lines
 from rag_lab.report.table import Table
 from rag_lab.runs.omissions import asked_sentence
 
 TREE_TITLE = "Stages that variants share, with what is left to do on each branch"
+AT_MOST = "≤"
+_HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read", "written", "USD")
 
 
 def describe(plan: Plan) -> str:
     """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
-    # with the statistics, which a sweep does not need
-    from rag_lab.experiment.forecast.power_text import declared_sentences, not_compared_sentence
-
     grown = WorkTree()
     bill, models, tree = estimate(plan, tree=grown), models_table(plan), grown.tree()
     parts = [
-        not_compared_sentence(plan),
+        caveats.not_compared_sentence(plan),
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_sentence(plan),
         variants_table(plan).with_notes(),
@@ -41,7 +35,7 @@ def describe(plan: Plan) -> str:
         cost_table(bill).with_notes(cost_notes(bill, plan.experiment.limits)),
         models.with_notes() if models.rows else "Models: none",
         f"Metrics: {', '.join(plan.experiment.metrics)}",
-        "\n".join(declared_sentences(plan)),
+        "\n".join(caveats.declared_sentences(plan)),
         *notes_of(plan),
     ]
     return "\n\n".join(filter(None, parts))
@@ -49,11 +43,11 @@ def describe(plan: Plan) -> str:
 
 def notes_of(plan: Plan) -> list[str]:
     """Return what is to be known of variants and metrics before it runs, and what is left out."""
-    found = truncations_of(plan)
-    truncated = refusals(found, plan) or truncation_sentences(found, plan)
+    found, not_applicable = caveats.truncations_of(plan), caveats.not_applicable_sentences(plan)
+    truncated = caveats.refusals(found, plan) or caveats.truncation_sentences(found, plan)
     return [
-        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *cut_off_sentences(plan), *truncated)),
-        *(["\n".join(sentences)] if (sentences := not_applicable_sentences(plan)) else []),
+        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *caveats.cut_off_sentences(plan), *truncated)),
+        *(["\n".join(not_applicable)] if not_applicable else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
 
@@ -73,7 +67,7 @@ def questions_sentence(plan: Plan) -> str:
     clusters = clusters_of(plan.dataset.questions, rule)
     if clusters is not None:
         return f"{asked} {clusters_sentence(plan.questions, clusters, rule)}"
-    return f"{asked} {cluster_proposal(_asked(plan), rule)}".rstrip()
+    return f"{asked} {cluster_proposal(caveats.asked_questions(plan), rule)}".rstrip()
 
 
 def variants_table(plan: Plan) -> Table:
@@ -92,52 +86,6 @@ def models_table(plan: Plan) -> Table:
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
     return Table("Models", ("role", "model"), tuple(sorted(used)), 2)
-
-
-def not_applicable_sentences(plan: Plan) -> list[str]:
-    """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
-    questions = _asked(plan)
-    variants_of: dict[ExpectedGap, list[str]] = {}
-    with modules_from(plan.folder):
-        gaps = {
-            answers: expected_gaps(plan.experiment.metrics, questions, set(plan.answered) if answers else set())
-            for answers in {variant.config.answer.is_on for variant in plan.variants}
-        }
-    for variant in plan.variants:
-        for gap in gaps[variant.config.answer.is_on]:
-            variants_of.setdefault(gap, []).append(variant.variant_id)
-    sentences = []
-    if any(names_file_alone(item) for question in questions for item in question.evidence):
-        with modules_from(plan.folder):
-            pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
-            sentences = whole_files_sentences(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
-        if blind := [metric for metric in plan.experiment.metrics if compares_passages(metric)]:
-            sentences = [f"{one[:-1]}, so that {listing(blind)} cannot be measured." for one in sentences]
-    for gap, names in variants_of.items():
-        in_all = len(names) == len(plan.variants)
-        sentences.append(str(gap) if in_all else f"{str(gap)[:-1]} (in {', '.join(names)}).")
-    return sentences
-
-
-def _asked(plan: Plan) -> list[Question]:
-    asked = set(plan.questions)
-    return [question for question in plan.dataset.questions if question.question_id in asked]
-
-
-def cut_off_sentences(plan: Plan) -> list[str]:
-    """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
-    configs = {variant.variant_id: variant.config for variant in plan.variants}
-    metrics = plan.experiment.metrics
-    return [
-        *shallow_sentences(shallow(metrics, configs).values()),
-        *unequal_text(metrics, configs, questions=_asked(plan)),
-    ]
-
-
-def counted_truncations(plan: Plan) -> list[str]:
-    """Return the same where it will be counted; where it is refused the sweep says so itself, and does not start."""
-    found = truncations_of(plan)
-    return [] if refusals(found, plan) else truncation_sentences(found, plan)
 
 
 def _counts(plan: Plan) -> list[tuple[int, int, int]]:
@@ -169,7 +117,7 @@ def race_notes(plan: Plan) -> list[str]:
     """Return what is to be known of a race or a search before it runs; nothing where there is none."""
     if not plan.rounds:
         return []
-    metric, design, repeats = deciding_metric(plan).name, plan.experiment.design, plan.experiment.repeats
+    metric, design, repeats = plan.deciding_metric.name, plan.experiment.design, plan.experiment.repeats
     if design not in SEARCHES:
         asked = repeats * sum(n_new * n_variants for _, n_new, n_variants in _counts(plan))
         whole = full_plan(plan)
@@ -199,3 +147,92 @@ def race_notes(plan: Plan) -> list[str]:
         f"The means that choose prove nothing. The best in {metric} and the baseline are then asked the questions of "
         "the proof, which chose nothing: one comparison.",
     ]
+
+
+def cost_table(bill: CostEstimate) -> Table:
+    """Return a row for each stage and metric, and the total."""
+    calls = [row for row in bill.rows if row.calls]
+    total = Work(
+        "total",
+        "",
+        "call",
+        bill.calls,
+        any(row.at_most for row in calls),
+        tokens_in=sum(row.tokens_in for row in calls),
+        tokens_out=sum(row.tokens_out for row in calls),
+        tokens_measured=all(row.tokens_measured for row in calls),
+        cost_usd=bill.cost_usd,
+    )
+    purpose, model, _, *others = _cells(total)
+    rows = (*map(_cells, bill.rows), (purpose, model, "", *others))
+    return Table("What is left to do, counted once where variants share it", _HEADER, rows, 2)
+
+
+def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
+    """Return what the numbers of a bill rest on, and which limits they pass."""
+    notes = []
+    if any(row.at_most or (row.calls and not row.tokens_measured) for row in bill.rows):
+        notes.append(
+            f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
+            "prompts and replies, until a sweep has measured them, as long as the settings let them become."
+        )
+    notes += [
+        f"Thinking: at most {min(row.thinking_tokens, row.tokens_out):,} of the tokens that {row.purpose} writes."
+        for row in bill.rows
+        if row.thinking_tokens
+    ]
+    if unknown := ", ".join(row.purpose for row in bill.rows if row.unit == "score"):
+        notes.append(f"Nobody knows how often {unknown} asks the judge for a score: say it in its `calls`.")
+    for row in bill.rows:
+        if row.embedded_tokens:  # beside the table, since neither a limit nor what is spent counts it
+            price = embedding_price(row.model)
+            usd = amount_text("cost_usd", price.cost_usd(row.embedded_tokens, 0) if price else None)
+            by = f" by {price.table} of {price.checked}" if price else ""
+            notes.append(
+                f"Embedding by {row.model} reads at most {row.embedded_tokens:,} tokens, {usd} dollars{by}; limits and "
+                "what is spent leave that out."
+            )
+    unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
+    on_top = "Loading, embedding, reranking and notebooks come on top."
+    if machine := bill.machine:
+        parts = {"embedding": machine.embedding, "notebooks": machine.notebooks}
+        parts |= {"start, scores and report": machine.report, "total": machine.total}
+        *shares, total = (amount_text("minutes", minutes) for minutes in parts.values())
+        named = ", ".join(f"{name} {share}" for name, share in zip(parts, shares, strict=False))
+        assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
+        on_top = (
+            f"On top, without jobs side by side, {total}: {named}{assumed}. Loading chat models and reranking are not "
+            "counted."
+        )
+    if unmeasured:
+        notes.append(f"How long model calls take is not known; the first sweep measures {unmeasured}. {on_top}")
+    else:
+        notes.append(f"Model calls take {amount_text('minutes', bill.minutes)} minutes, one after the other. {on_top}")
+    prices = {row.model: price_of(row.model) for row in bill.rows if row.unit in ("call", "score")}
+    found = [f"{m} by {known.table} of {known.checked}" for m, known in prices.items() if known and known != "free"]
+    if found:
+        notes.append(f"Prices: {', '.join(found)}; correct them in prices.toml in the home folder.")
+    if missing := [model for model, known in prices.items() if known is None]:
+        notes.append(f"No price is known for {', '.join(missing)}; add one to prices.toml in the home folder.")
+    for name, amount in {"cost_usd": bill.cost_usd, "calls": bill.calls, "minutes": bill.minutes}.items():
+        limit = getattr(limits, name)
+        if limit is not None and amount is not None and amount > limit:
+            wanted = f"{amount_text(name, amount)} {TITLES.get(name, name)}"
+            notes.append(
+                f"limits.{name} = {limit:g} is less than the {wanted} above: the sweep may stop there, and goes on "
+                "once the limit is raised."
+            )
+    return notes
+
+
+def _cells(row: Work) -> tuple[str, ...]:
+    remembered = "-" if row.unit == "file" else f"{row.remembered:,}"
+    of_calls = ("", "", "")
+    if row.unit == "call":
+        bound = "" if row.tokens_measured or not row.n else f"{AT_MOST} "
+        of_calls = (f"{bound}{row.tokens_in:,}", f"{bound}{row.tokens_out:,}", amount_text("cost_usd", row.cost_usd))
+    elif row.unit == "score":
+        of_calls = (UNKNOWN, UNKNOWN, amount_text("cost_usd", row.cost_usd))
+    to_do = f"{AT_MOST} {row.n:,}" if row.at_most else f"{row.n:,}"
+    unit = row.unit if row.n == 1 else f"{row.unit}s"
+    return (row.purpose, row.model, remembered, to_do, unit, *of_calls)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.digest import digest
-from rag_lab.corpus.folder import list_files
-from rag_lab.corpus.reading import LOADERS
-from rag_lab.evaluation.custom_metric import CustomMetric
-from rag_lab.evaluation.evaluate import score_key
-from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Metric, Tools
-from rag_lab.evaluation.registry import CALLS, JudgeCalls, build_metric, reads_of
-from rag_lab.experiment.forecast.dry_traces import PartialTrace, counted_tokens, counts, dry_traces
-from rag_lab.experiment.forecast.work import Tally, Work, WorkTree, new_work
+from rag_lab.corpus import folder, reading
+from rag_lab.evaluation import custom_metric, evaluate, registry
+from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Tools
+from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, WorkTree, counted_tokens, dry_traces, no_work
 from rag_lab.experiment.questions import SEARCHES
-from rag_lab.experiment.race import proof_plan, round_plan
+from rag_lab.experiment.race import round_plan, with_variants
 from rag_lab.experiment.stage_identities import embedding_price
 from rag_lab.memory.results import Memory
-from rag_lab.models import shared
-from rag_lab.models.remembered_vectors import RememberedEmbedder
-from rag_lab.models.truncation import estimated_tokens
+from rag_lab.models import remembered_vectors, shared, truncation
 from rag_lab.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -46,7 +40,7 @@ def sweeps_of(plan: Plan, home: Path) -> list[Plan]:
         sizes[one.variant_id] = (sum(row.calls for row in rows), sum(row.tokens for row in rows))
     left = sorted(sizes, key=lambda name: sizes[name], reverse=True)
     n_rounds = 1 if plan.experiment.design in SEARCHES else len(plan.rounds)
-    return [*(round_plan(plan, number, left) for number in range(1, n_rounds + 1)), proof_plan(plan, left[0])]
+    return [*(round_plan(plan, number, left) for number in range(1, n_rounds + 1)), with_variants(plan, left[:1])]
 
 
 def dry_run(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> list[Work]:
@@ -69,9 +63,10 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
     experiment, embedding = plan.experiment, plan.expansion.baseline.config.models.embedding
     judge = shared.chat_model(experiment.judge) if experiment.judge else None
     thinking: int = getattr(judge, "least_thinking_tokens", 0)  # of one that cannot stop thinking
-    embedder = RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
+    embedder = remembered_vectors.RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
     tools = Tools(judge, embedder, language=experiment.judge_language)
-    judged = [metric for name in experiment.metrics if _asks_judge(metric := build_metric(name, tools))]
+    built = [registry.build_metric(name, tools) for name in experiment.metrics]
+    judged = [metric for metric in built if isinstance(metric, CostlyMetric) and "judge" in metric.needs]
     scores = Memory(home / "scores.sqlite")
     stages: list[str] = []
     pipeline: Pipeline | None = None
@@ -87,7 +82,9 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
             settings = {key: value for key, value in variant.config.flat().items() if key in varied}
             steps = [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
             steps = [(_INDEX, str(pipeline.index.path)), *steps]
-            tree.add(variant.variant_id, settings, steps, new_work(before, tally.work))
+            known = {(work.purpose, work.model, work.unit): work.n for work in before}
+            more = [(work, work.n - known.get((work.purpose, work.model, work.unit), 0)) for work in tally.work]
+            tree.add(variant.variant_id, settings, steps, [replace(work, n=n) for work, n in more if n])
     return stages, [metric.name for metric in judged]
 
 
@@ -97,7 +94,7 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
     if not index.is_built:  # a model reads or splits the files: the chunks are not known yet, and files count
         if tally.is_new(str(index.path)):
             model = config.models.vision if config.corpus.pdf == "vision" else config.models.embedding
-            files = list_files(plan.dataset.corpus_dir, {*LOADERS, *config.corpus.readers}).files
+            files = folder.list_files(plan.dataset.corpus_dir, {*reading.LOADERS, *config.corpus.readers}).files
             tally.add(Work(_INDEX, model, "file", len(files)))
     elif (
         config.searches_vectors
@@ -108,15 +105,15 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
         texts = [text for key, text in known.items() if tally.is_new(key)]
         new, name = [text for text in texts if text is not None], config.models.embedding
         work = Work(_INDEX, name, "chunk", len(new), remembered=len(texts) - len(new))
-        n_tokens = sum(map(estimated_tokens, new)) if embedding_price(name) else 0
+        n_tokens = sum(map(truncation.estimated_tokens, new)) if embedding_price(name) else 0
         tally.add(replace(work, embedded_tokens=n_tokens, embedded_chars=sum(map(len, new))))
-    if not scored and not any(map(counts, pipeline.stages)):
+    if not scored and not any(map(no_work, pipeline.stages)):
         return []
     answered, chosen = set(plan.answered), set(plan.questions)
     asked = [question for question in plan.dataset.questions if question.question_id in chosen]
     if index.is_built:  # a metric may read where the evidence lies
         asked = pipeline.locate(asked)[0]
-    read = reads_of(plan.experiment.metrics, answered if config.answer.is_on else ())
+    read = registry.reads_of(plan.experiment.metrics, answered if config.answer.is_on else ())
     return [
         each
         for repeat in range(plan.experiment.repeats)
@@ -128,14 +125,23 @@ def _count_scores(
     metric: CostlyMetric, traces: Sequence[PartialTrace], memory: Memory, tally: Tally, judge: str, thinking: int
 ) -> None:
     """Put in the tally the calls of the judge for those scores of `metric` that must be made."""
-    identity = digest(dict(metric.identity()))
-    keyed = {key: each for each in traces if (key := _key(metric, identity, each)) is not None}
+    identity, keyed = digest(dict(metric.identity())), dict[str, PartialTrace]()
+    reads = (
+        metric.info.reads
+        if isinstance(metric, custom_metric.CustomMetric)
+        else {FIELDS[n] for n in metric.needs if n in FIELDS}
+    )
+    for each in traces:
+        if (key := evaluate.score_key(metric, identity, each.trace)) is not None:
+            # The keys that stand for the open fields that it depends on belong to the score's key.
+            waits = {path: open_key for path, open_key in each.open.items() if {path, path.partition(".")[0]} & reads}
+            keyed[digest([key, waits]) if waits else key] = each
     known = memory.recall(keyed)
-    calls: JudgeCalls | None = None  # nobody knows how often a custom metric asks that does not say so
-    if not isinstance(metric, CustomMetric):
-        calls = CALLS[metric.name]
+    calls: registry.JudgeCalls | None = None  # nobody knows how often a custom metric asks that does not say so
+    if not isinstance(metric, custom_metric.CustomMetric):
+        calls = registry.CALLS[metric.name]
     elif metric.info.calls is not None:
-        calls = JudgeCalls(metric.info.calls, 0, 0)
+        calls = registry.JudgeCalls(metric.info.calls, 0, 0)
     nothing = Work(metric.name, judge, "score" if calls is None else "call")
     for key, each in keyed.items():
         if not tally.is_new(key):
@@ -145,22 +151,10 @@ def _count_scores(
         elif calls is None:
             tally.add(replace(nothing, n=1, cost_usd=None, minutes=None))
         else:  # at most: scores that ask the judge the same thing share its reply
-            n, texts = calls.of(len(each.trace.passages)), sum(map(counted_tokens, _texts(metric.reads(each.trace))))
+            n, texts = (calls.of(len(each.trace.passages)), sum(map(counted_tokens, _texts(metric.reads(each.trace)))))
             work = replace(nothing, n=n, at_most=True, tokens_in=n * (calls.prompt_tokens + texts))
             tokens_out = n * (MOST_REPLY_TOKENS + thinking)
             tally.add(replace(work, tokens_out=tokens_out, thinking_tokens=n * thinking))
-
-
-def _asks_judge(metric: Metric) -> TypeGuard[CostlyMetric]:
-    return isinstance(metric, CostlyMetric) and "judge" in metric.needs
-
-
-def _key(metric: CostlyMetric, identity: str, each: PartialTrace) -> str | None:
-    """Return the score's key, with the keys that stand for the open fields that it depends on."""
-    key = score_key(metric, identity, each.trace)
-    reads = metric.info.reads if isinstance(metric, CustomMetric) else {FIELDS[n] for n in metric.needs if n in FIELDS}
-    waits = {path: key for path, key in each.open.items() if {path, path.partition(".")[0]} & reads}
-    return digest([key, waits]) if key is not None and waits else key
 
 
 def _texts(value: Any) -> list[str]:

@@ -1,46 +1,34 @@
 """What the questions of a plan can show, by the spread that an earlier run or a pilot saw."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rag_lab._kit.wording import counted, listing
+from rag_lab._kit.wording import counted, listing, plain
 from rag_lab.comparison.tables.comparable import not_compared
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.metric import question_gap
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.forecast.caveats import measured
 from rag_lab.experiment.plan import Plan
-from rag_lab.records import Question
+from rag_lab.report.table import Table
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.statistics import families, randomization, verdict
 from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, contrasts
 from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
-from rag_lab.statistics.families import STRICT
-from rag_lab.statistics.non_inferiority.planning import ForMargin, Pilot, for_margin, pilot_of
+from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS, ForMargin, Pilot, for_margin, pilot_of
 from rag_lab.statistics.per_question import per_question
-from rag_lab.statistics.randomization import step_down
 from rag_lab.statistics.scales import scales_of
-from rag_lab.statistics.verdict import ALPHA, FOR_POWER, FamilyName, sidak, smallest_difference
 
 RESULTS = Path("results")
-
-
-def measured_questions(plan: Plan, metric: ParsedName) -> list[Question]:
-    """Return the questions that are asked, or answered where the metric reads answers, and have the labels it needs."""
-    asked = set(plan.answered if "answer" in metric.info.needs else plan.questions)
-    return [q for q in plan.dataset.questions if q.question_id in asked and not question_gap(q, metric.info.needs)]
-
-
-def n_units(plan: Plan, questions: Collection[Question]) -> int:
-    """Return how many clusters and single questions they are."""
-    clusters = clusters_of(questions, plan.experiment.clusters) or {}
-    return len({(q.question_id in clusters, clusters.get(q.question_id, q.question_id)) for q in questions})
 
 
 def earlier_scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]) -> tuple[pd.DataFrame, str]:
@@ -160,7 +148,9 @@ def power_forecast(plan: Plan, runs: Sequence[RunFolder]) -> PowerForecast:
     clusters = clusters_of(plan.dataset.questions, plan.experiment.clusters)
     questions = per_question(found)
     pilots = {name: pilot_of(questions, name, compared, scales[name], clusters) for name in infos}
-    alpha: Mapping[FamilyName, float] = STRICT if plan.experiment.strict else dict.fromkeys(STRICT, ALPHA)
+    alpha: Mapping[verdict.FamilyName, float] = (
+        families.STRICT if plan.experiment.strict else dict.fromkeys(families.STRICT, verdict.ALPHA)
+    )
     primary, *others = (metric.name for metric in metrics)
     rest = [pilots[name] for name in others]
     first = _critical([pilots[primary]], alpha["primary"])
@@ -174,7 +164,10 @@ def power_forecast(plan: Plan, runs: Sequence[RunFolder]) -> PowerForecast:
     best, pilot, fewer = scales[primary].best, pilots[primary], None
     if len(pilot.keys) >= 3:
         half = Pilot(pilot.keys[::2], pilot.sums[:, ::2], pilot.counts[:, ::2], None)
-        fewer = _shrinks(first, _critical([half], alpha["primary"])), _shrinks(first, sidak(1, alpha["primary"]))
+        fewer = (
+            _shrinks(first, _critical([half], alpha["primary"])),
+            _shrinks(first, verdict.sidak(1, alpha["primary"])),
+        )
     return PowerForecast(
         source,
         tuple(rows),
@@ -193,8 +186,7 @@ def _rows(
     *,
     is_primary: bool,
 ) -> list[PlannedComparison]:
-    measured = measured_questions(plan, metric)
-    n, units = len(measured), n_units(plan, measured)
+    n, units = measured(plan, metric)
     margin, unit = plan.margins.get(metric.name), "question" if units == n else "cluster"
     configs = {variant.variant_id: variant.config for variant in plan.variants}
     reasons = []
@@ -219,7 +211,7 @@ def _rows(
             column = pilot.column(place)
             error = column.standard_error if len(column.sums) else None
             of_mean = None if error is None else error * math.sqrt(len(column.sums) / units)  # of so many units
-            smallest = smallest_difference(of_mean, units, critical, pilot.interval_reach(place, units))
+            smallest = verdict.smallest_difference(of_mean, units, critical, pilot.interval_reach(place, units))
             row = replace(row, smallest=smallest)
         if place in tested:
             size = n / units
@@ -256,8 +248,118 @@ def _critical(pilots: Sequence[Pilot], alpha: float) -> float:
     """Return what |T| must reach in the family of these metrics; without all variants nobody knows how they depend."""
     sums = np.hstack([pilot.sums for pilot in pilots])
     has_all = all((pilot.counts > 0).any(axis=0).all() for pilot in pilots)
-    return step_down(sums).critical(alpha) if has_all and sums.any() else sidak(sums.shape[1], alpha)
+    return (
+        randomization.step_down(sums).critical(alpha) if has_all and sums.any() else verdict.sidak(sums.shape[1], alpha)
+    )
 
 
 def _shrinks(critical: float, with_fewer: float) -> float:
-    return 1 - (with_fewer + FOR_POWER) / (critical + FOR_POWER)
+    return 1 - (with_fewer + verdict.FOR_POWER) / (critical + verdict.FOR_POWER)
+
+
+_FEWEST = randomization.smallest_n(verdict.ALPHA)
+_NAMED = 5  # pairs that are written out
+_HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
+_WIDTH = 110  # of lines of prose
+_TENTH = 10
+
+
+def power_text(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> str:
+    """Return the table and what follows from it, "" where nothing is compared; `command` is what would run a pilot."""
+    notes = power_notes(forecast, command)
+    return power_table(forecast).with_notes(notes) if forecast.rows else fill(" ".join(notes), _WIDTH)
+
+
+def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT.yaml") -> list[str]:
+    """Return what the columns mean and what follows, or what to do where nothing is known of the spread."""
+    if not forecast.rows:
+        why = f" ({forecast.source})" if forecast.source else ""
+        what_to_do = (
+            f"What it can show is not known before the variants have been seen on {LEAST_QUESTIONS} questions{why}: "
+            f"`{command} --pilot {LEAST_QUESTIONS}` asks them, and --from takes an earlier run."
+        )
+        return [what_to_do] if forecast.compares else []
+    legend = "can show: the smallest true difference that is found with a power of 0.8."
+    if any(row.power is not None for row in forecast.rows):
+        legend += (
+            ' power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions that '
+            "give it 0.8."
+        )
+    notes, by_reason, others = [legend, *_fewer(forecast)], dict[tuple[str, str], list[str]](), dict[str, list[str]]()
+    for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
+        rows = list(of_metric)
+        if rows[0].is_primary or rows[0].margin is not None:
+            for row in rows:
+                if row.reason:
+                    by_reason.setdefault((metric, row.reason), []).append(row.comparison)
+        elif all(row.reason for row in rows):  # of the other metrics that by which the pilot has too little of them
+            others.setdefault(rows[0].reason, []).append(metric)
+    for (metric, why), names in by_reason.items():
+        notes.append(f"Not plannable in {metric}: {listing(names)}, as {why}.")
+    notes += [f"Not plannable: {listing(metrics)}, as {why}." for why, metrics in others.items()]
+    if forecast.lacks and all(row.margin is None for row in forecast.rows):
+        metric, tenth = forecast.rows[0].metric, plain(forecast.lacks / _TENTH)
+        notes.append(
+            f"A margin is the largest loss of {metric} that you would accept for the seconds and tokens that a module "
+            f"costs. The baseline lacks {plain(forecast.lacks)} to the best value: a tenth of that is `margin: "
+            f"{{{metric}: {tenth}}}`. Choose it before the run."
+        )
+    return notes
+
+
+def power_table(forecast: PowerForecast) -> Table:
+    """Return a row each comparison of a metric that is primary or has a margin, and one for each other metric."""
+    cells: list[tuple[str, ...]] = []
+    for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
+        several = list(of_metric)
+        if not several[0].is_primary and several[0].margin is None:
+            cells.append((metric, f"all {len(several)}", f"{several[0].n:,}", _smallest(several), "-", "-", "-"))
+            continue
+        for row in several:
+            margin, power, takes = "-" if row.margin is None else f"{row.margin:g}", "-", "-"
+            if row.reason:
+                power = takes = "?"
+            elif row.power is not None:
+                power = f"{row.power:.2f}"
+                takes = "> 20,000" if row.questions is None else f"{_two_digits(row.questions):,}"
+            cells.append((metric, row.comparison, f"{row.n:,}", _smallest([row]), margin, power, takes))
+    return Table(f"What it can show, by the spread seen in {forecast.source}", _HEADER, tuple(cells), 2)
+
+
+def _smallest(rows: Sequence[PlannedComparison]) -> str:
+    known = [row for row in rows if not row.reason]
+    found = sorted({plain(row.smallest) for row in known if row.smallest is not None})
+    if not found:
+        return "nothing" if known else "?"
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def _fewer(forecast: PowerForecast) -> list[str]:
+    """Say what naming fewer variants or metrics would buy."""
+    sentences = []
+    for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
+        known = [row for row in of_metric if row.questions and row.in_half and row.alone]
+        needs = [(row.questions or 0, row.in_half or 0, row.alone or 0) for row in known]
+        if len(known) > 1:
+            all_, half, alone = (_two_digits(max(n)) for n in zip(*needs, strict=True))
+            sentences.append(
+                f"All {len(known)} comparisons of {metric} take {all_:,} questions for the margin, "
+                f"{-(-len(known) // 2)} of them {half:,}, one alone {alone:,}: name fewer variants, or ask more."
+            )
+    if forecast.fewer_variants:
+        half_off, one_off = forecast.fewer_variants
+        sentences.append(
+            f"With half of the comparisons the smallest difference is {half_off:.0%} smaller, with one alone "
+            f"{one_off:.0%}."
+        )
+    if forecast.fewer_metrics:
+        sentences.append(
+            f"In one of the other metrics, named without the rest of them, it is {forecast.fewer_metrics:.0%} smaller."
+        )
+    return sentences
+
+
+def _two_digits(number: int) -> int:
+    """Round up to two significant digits: a pilot knows no better."""
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // step) * step

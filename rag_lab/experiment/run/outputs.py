@@ -20,9 +20,8 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.home import usable_home
 from rag_lab.errors import ConfigError, DamagedFile, RagLabError
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.forecast.cost_estimate import estimate
-from rag_lab.experiment.forecast.spending import keep_estimate, kept_estimate, spending_rows
-from rag_lab.experiment.forecast.truncation import refusals, truncations_of
+from rag_lab.experiment.forecast.caveats import refusals, truncations_of
+from rag_lab.experiment.forecast.cost_estimate import estimate, keep_estimate, kept_estimate, spending_rows
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.manifest import VariantState, build_manifest, package_versions
 from rag_lab.experiment.plan import Plan

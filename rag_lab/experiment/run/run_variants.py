@@ -24,8 +24,7 @@ from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors.launchers import LOCAL, executor_of
 from rag_lab.experiment.executors.local import Done, Job, Origin, check_parameters, prepared
-from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates
-from rag_lab.experiment.forecast.spending import measured_rates, spent
+from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates, measured_rates, spent
 from rag_lab.experiment.manifest import VariantState, now, run_identities
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run import outputs

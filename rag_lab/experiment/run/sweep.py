@@ -220,7 +220,7 @@ def choose_then_prove(checked: Plan, run: files.RunFolder, options: RunOptions) 
     except StopIteration as end:
         plan, winner = end.value
     files.write_json(run.path / records.RACE_FILE, replace(race, winner=winner))
-    proof = races.proof_plan(plan, winner)
+    proof = races.with_variants(plan, [winner])
     _say(options, "Proof", proof, " that chose nothing")
     proven = proof.run_folder(run.path)
     run_variants(proof, proven, options, _used_in_others(run.path, run.path))
@@ -250,7 +250,7 @@ def _staged_rounds(checked: Plan, options: RunOptions) -> races.Rounds:
         expansion, named = space.expansion(wanted)
         if len(expansion.variants) == 1:
             if options.progress:
-                metric = races.deciding_metric(checked).name
+                metric = checked.deciding_metric.name
                 say(f"Stage {stage}: nothing in it can change {metric}, so that its first values stay.")
             continue
         choices |= named
@@ -278,7 +278,7 @@ def _new_record(checked: Plan, before: records.RaceRecord | None) -> records.Rac
     identities = run_identities(whole if is_race else checked, checkout_file(NOTEBOOK))
     record = records.RaceRecord(
         plan=digest([identities, checked.rounds, *([] if is_race else [given.design])]),
-        metric=races.deciding_metric(checked).name,
+        metric=checked.deciding_metric.name,
         sizes=tuple(len(ids) for ids in (checked.rounds if is_race else checked.rounds[:1])),
         n_variants=len(checked.variants),
         n_proof=len(checked.questions),
@@ -305,7 +305,7 @@ def _used_in_others(race: Path, folder: Path) -> Used:
 
 def _record_of(race: Path, one: races.Round, part: files.RunFolder) -> records.RoundRecord:
     """Return what a round that has run comes to."""
-    metric, scores = races.deciding_metric(one.plan), part.scores()
+    metric, scores = one.plan.deciding_metric, part.scores()
     labels = {v.variant_id: v.label for v in one.plan.variants}
     found = one.standings(scores, metric.name, metric.info.scale, labels, part.baseline)
     closest = None

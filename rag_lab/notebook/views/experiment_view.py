@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 from rag_lab._kit.wording import DASH
-from rag_lab.experiment.forecast import cost_estimate, describe, power_forecast, power_text
+from rag_lab.experiment.forecast import caveats, cost_estimate, describe, power_forecast
 from rag_lab.experiment.forecast.work import WorkTree
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.sweep_status import SweepStatus
@@ -22,25 +22,25 @@ def plan_view(plan: Plan) -> View:
     tables = (
         describe.variants_table(plan),
         describe.rounds_table(plan) if plan.rounds else None,
-        cost_estimate.cost_table(bill),
+        describe.cost_table(bill),
         describe.models_table(plan),
-        power_text.power_table(power) if power.rows else None,
+        power_forecast.power_table(power) if power.rows else None,
     )
     drawn = []
     if tree and tree.branches:
         drawn.append((describe.TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))))  # noqa: S704 (escaped)
-    notes = [*describe.race_notes(plan), *cost_estimate.cost_notes(bill, experiment.limits), *describe.notes_of(plan)]
+    notes = [*describe.race_notes(plan), *describe.cost_notes(bill, experiment.limits), *describe.notes_of(plan)]
     return View(
         title=f"{experiment.name}: {experiment.question}",
         facts=(
-            ("Not compared", power_text.not_compared_sentence(plan)),
+            ("Not compared", caveats.not_compared_sentence(plan)),
             ("Questions", describe.questions_sentence(plan)),
             ("Metrics", ", ".join(experiment.metrics)),
-            ("Declared", " ".join(power_text.declared_sentences(plan))),
+            ("Declared", " ".join(caveats.declared_sentences(plan))),
         ),
         tables=tuple(filter(None, tables)),
         drawn=tuple(drawn),
-        notes=(*notes, *power_text.power_notes(power)),
+        notes=(*notes, *power_forecast.power_notes(power)),
     )
 
 

@@ -10,14 +10,13 @@ from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.cost_estimate import (
     RATES_FILE,
     Rate,
-    cost_notes,
     estimate,
     keep_rates,
     machine_minutes,
     machine_rates,
     read_rates,
 )
-from rag_lab.experiment.forecast.describe import models_table
+from rag_lab.experiment.forecast.describe import cost_notes, models_table
 from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.memory.ledger import Ledger

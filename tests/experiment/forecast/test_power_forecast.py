@@ -6,8 +6,7 @@ import pytest
 from small_dataset import write_dataset
 
 from rag_lab.experiment.config import read_experiment
-from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, runs_of
-from rag_lab.experiment.forecast.power_text import power_text
+from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import CONFIG_FILE, SCORES_FILE
 from rag_lab.runs.score_file import COLUMNS, write_scores

@@ -3,8 +3,8 @@
 import pytest
 from small_dataset import write_dataset
 
+from rag_lab.experiment.forecast.caveats import declared_sentences
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.power_text import declared_sentences
 from rag_lab.experiment.plan import plan
 
 BASE = {"query": {"rewrite": "none", "hyde": "none"}, "answer": {"name": "none"}}

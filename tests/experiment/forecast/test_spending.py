@@ -2,8 +2,8 @@ import pytest
 
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.config import Limits
-from rag_lab.experiment.forecast.cost_estimate import CostEstimate, cost_notes, cost_table
-from rag_lab.experiment.forecast.spending import (
+from rag_lab.experiment.forecast.cost_estimate import (
+    CostEstimate,
     keep_estimate,
     kept_estimate,
     measured_rates,
@@ -11,6 +11,7 @@ from rag_lab.experiment.forecast.spending import (
     spent_and_estimated,
     spent_text,
 )
+from rag_lab.experiment.forecast.describe import cost_notes, cost_table
 from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import now
 from rag_lab.memory.ledger import Caller, Ledger, Made

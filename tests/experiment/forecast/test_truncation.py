@@ -8,8 +8,8 @@ from small_plans import EMBEDDER, SCORER
 
 from rag_lab.cli.sweeps.execute import run_with_status
 from rag_lab.errors import RagLabError
+from rag_lab.experiment.forecast.caveats import refusals, truncation_sentences, truncations_of
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.truncation import refusals, truncation_sentences, truncations_of
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan

@@ -8,8 +8,7 @@ from rag_lab._kit.home import home
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.executors.local import Done, Job
-from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates
-from rag_lab.experiment.forecast.spending import spent_and_estimated
+from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates, spent_and_estimated
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.run_options import BudgetGuard

@@ -10,8 +10,7 @@ from small_dataset import write_dataset
 
 import rag_lab as rl
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.forecast.dry_traces import dry_traces
-from rag_lab.experiment.forecast.work import Tally
+from rag_lab.experiment.forecast.work import Tally, dry_traces
 from rag_lab.models import shared
 from rag_lab.records import Question
 from rag_lab.testing import HashEmbedder, ScriptedChat

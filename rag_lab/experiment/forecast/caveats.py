@@ -1,0 +1,281 @@
+"""What a plan declares, and what it cannot measure or show: metrics without labels, cut-offs, what no model reads."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rag_lab._kit.home import usable_home
+from rag_lab._kit.registry import modules_from
+from rag_lab._kit.wording import counted, listing, some_of
+from rag_lab.comparison.tables import comparable, reliability
+from rag_lab.corpus.corpus_index import CorpusIndex
+from rag_lab.data.labels import names_file_alone, whole_files_sentences
+from rag_lab.data.sampling import clusters_of
+from rag_lab.errors import ModelError
+from rag_lab.evaluation import cutoff_caveats, registry
+from rag_lab.evaluation.metric import question_gap
+from rag_lab.experiment import design
+from rag_lab.experiment.plan import Plan
+from rag_lab.models import shared, truncation
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Question
+from rag_lab.stages.rerank import PairRerank
+from rag_lab.statistics.randomization import smallest_n
+from rag_lab.statistics.verdict import ALPHA
+
+_FEWEST = smallest_n(ALPHA)
+_PAIRS = 5  # that are written out
+_SAMPLE = 500  # pairs that are counted for a reranker, evenly spread over the corpus
+_NAMED = 4  # variants that are written out
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationFound:
+    """What one model never reads under some variants: of `whose` texts, of which a `sample` may have been counted."""
+
+    variants: tuple[design.Variant, ...]
+    model: str
+    whose: str  # chunks, parents
+    total: truncation.Truncation
+    is_sample: bool = False
+
+
+def truncations_of(plan: Plan, home: Path | None = None) -> list[TruncationFound]:
+    """Return what models never read of the corpus: embedding models of chunks, rerankers of what they are given.
+
+    Files are read and split where they were not, if no model is asked for it; no weights are loaded. What is not known
+    before it runs is not among it.
+    """
+    folder, questions = home or usable_home(), asked_questions(plan)
+    found: dict[tuple[str, ...], TruncationFound] = {}
+    pipeline: Pipeline | None = None
+    with modules_from(plan.folder):
+        for variant in plan.variants:
+            config = variant.config
+            pipeline = Pipeline.planned(config, plan.dataset, home=folder, beside=pipeline)
+            index = pipeline.index
+            if not index.is_built:
+                continue
+            seen: dict[tuple[str, ...], TruncationFound | None] = {}
+            if config.searches_vectors and index.truncation is not None:
+                key: tuple[str, ...] = ("embedding", index.digest, config.models.embedding)
+                seen[key] = TruncationFound((), config.models.embedding, "chunks", index.truncation.total)
+            for stage in pipeline.stages:
+                if isinstance(stage, PairRerank):
+                    model = config.models.cross_encoder if stage.step == "cross_encoder" else config.models.likelihood
+                    whose = "chunks" if "child" in (stage.passage, config.retrieval.level) else "parents"
+                    key = (stage.step, index.digest, model, whose)
+                    total = None if key in found else _of_pairs(stage, index, whose, questions)
+                    seen[key] = TruncationFound((), model, whose, total, is_sample=True) if total else None
+            for key, new in seen.items():
+                if one := found.get(key, new):
+                    found[key] = replace(one, variants=(*one.variants, variant))
+    # What is the same under several variants is put together: parents, say, do not depend on the size of chunks.
+    groups: dict[tuple[str, str, truncation.Truncation], TruncationFound] = {}
+    for one in found.values():
+        same = (one.model, one.whose, one.total)
+        known = groups.get(same)
+        groups[same] = one if known is None else replace(known, variants=(*known.variants, *one.variants))
+    return list(groups.values())
+
+
+def truncation_sentences(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
+    """Return a sentence for each model that cuts what it is sent, and what a comparison would then measure."""
+    sentences = [_sentence(one, plan) for one in found if one.total.share_truncated >= truncation.NOTICED]
+    for model in dict.fromkeys(one.model for one in found if not one.is_sample):
+        ours = [one.total for one in found if one.model == model and not one.is_sample]
+        shares = [one.share_truncated for one in ours]
+        if len(ours) > 1 and reliability.is_unlike(min(shares), max(shares)):
+            sentences.append(
+                f"What {truncation.short_name(model)} cuts is not alike in the variants, so that their differences are "
+                "of what was cut as well as of how texts were split: compare sizes of which hardly any chunk is longer "
+                f"than {ours[0].limit:,} tokens, or take an embedding model that reads more."
+            )
+    asked = {v.config.models.embedding for v in plan.variants if v.config.searches_vectors}
+    with modules_from(plan.folder):
+        unknown = [
+            truncation.short_name(model)
+            for model in sorted(asked)
+            if truncation.most_tokens(shared.embedder(model)) is None
+        ]
+    if unknown:
+        sentences.append(
+            f"How much {listing(unknown)} reads of a chunk is not known here, before a first use or at all: what it "
+            "cuts is counted when it runs, if it says so by then."
+        )
+    return sentences
+
+
+def refusals(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
+    """Return a sentence for each model that cuts what variants refuse to have cut."""
+    sentences = []
+    for one in (one for one in found if one.total.n_longer > 0):
+        if refused := [each.variant_id for each in one.variants if each.config.on_truncation == "refuse"]:
+            sentences.append(
+                f"{_sentence(one, plan)[:-1]}, which on_truncation of {listing(refused)} refuses: shorten the "
+                f"{one.whose}, choose a model that reads more, or set on_truncation to count."
+            )
+    return sentences
+
+
+def _of_pairs(
+    stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequence[Question]
+) -> truncation.Truncation | None:
+    """Count a sample of what the reranker may be given, each passage with one of the questions."""
+    scorer = stage.scorer
+    if not isinstance(scorer, truncation.ReadsPairs) or scorer.most_tokens is None or not questions:
+        return None
+    passages = index.chunks.children() if whose == "chunks" else index.chunks.parents()
+    if not passages:
+        return None
+    sample = passages[:: max(1, len(passages) // _SAMPLE)]
+    pairs = [(questions[place % len(questions)].text, one.text) for place, one in enumerate(sample)]
+    with suppress(ModelError):  # its tokenizer is not here: the sweep counts what it cuts
+        characters = sum(len(passage) for _, passage in pairs)
+        return truncation.Truncation.of(scorer.pair_tokens(pairs), characters, scorer.most_tokens)
+    return None
+
+
+def _sentence(found: TruncationFound, plan: Plan) -> str:
+    about, effect = "", "is not searched by meaning"
+    if found.is_sample:
+        about, effect = "About ", "counts for nothing in the reranking"
+    of = ""  # whose texts they are, where they are not those of all variants: by the setting, or by the variants
+    if len(found.variants) < len(plan.variants):
+        keys = [key for key in plan.variants[0].config.flat() if key.startswith("corpus.")]
+        flat, ours = ([one.config.flat() for one in some] for some in (plan.variants, found.variants))
+        varied = [key for key in keys if len({str(one[key]) for one in flat}) > 1]
+        shared_keys = [f"{key} {ours[0][key]}" for key in varied if len({str(one[key]) for one in ours}) == 1]
+        names = [one.variant_id for one in found.variants]
+        of = f" of {listing(shared_keys) if shared_keys else some_of(names, _NAMED)}"
+    counts = found.total.text(f"the {found.whose}{of}", found.model)
+    return f"{about}{counts}; {truncation.percent(found.total.share_truncated)} of the text {effect}."
+
+
+def sentences_of(plan: Plan) -> list[str]:
+    """Return what a sweep cannot measure; where it refuses what is cut it says so itself, and does not start."""
+    found = truncations_of(plan)
+    cut = [] if refusals(found, plan) else truncation_sentences(found, plan)
+    return [*cut_off_sentences(plan), *not_applicable_sentences(plan), *cut]
+
+
+def not_applicable_sentences(plan: Plan) -> list[str]:
+    """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
+    questions = asked_questions(plan)
+    variants_of: dict[registry.ExpectedGap, list[str]] = {}
+    with modules_from(plan.folder):
+        gaps = {
+            answers: registry.expected_gaps(
+                plan.experiment.metrics, questions, set(plan.answered) if answers else set()
+            )
+            for answers in {variant.config.answer.is_on for variant in plan.variants}
+        }
+    for variant in plan.variants:
+        for gap in gaps[variant.config.answer.is_on]:
+            variants_of.setdefault(gap, []).append(variant.variant_id)
+    sentences = []
+    if any(names_file_alone(item) for question in questions for item in question.evidence):
+        with modules_from(plan.folder):
+            pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
+            sentences = whole_files_sentences(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
+        if blind := [metric for metric in plan.experiment.metrics if registry.compares_passages(metric)]:
+            sentences = [f"{one[:-1]}, so that {listing(blind)} cannot be measured." for one in sentences]
+    for gap, names in variants_of.items():
+        in_all = len(names) == len(plan.variants)
+        sentences.append(str(gap) if in_all else f"{str(gap)[:-1]} (in {', '.join(names)}).")
+    return sentences
+
+
+def asked_questions(plan: Plan) -> list[Question]:
+    """Return the questions that are asked, in the order of the dataset."""
+    asked = set(plan.questions)
+    return [question for question in plan.dataset.questions if question.question_id in asked]
+
+
+def cut_off_sentences(plan: Plan) -> list[str]:
+    """Return what cut-offs cannot compare: deeper than a ranking can be, or over passages of different size."""
+    configs, metrics = {one.variant_id: one.config for one in plan.variants}, plan.experiment.metrics
+    unequal = cutoff_caveats.unequal_text(metrics, configs, questions=asked_questions(plan))
+    return [*cutoff_caveats.shallow_sentences(cutoff_caveats.shallow(metrics, configs).values()), *unequal]
+
+
+def not_compared_sentence(plan: Plan) -> str:
+    """Say that half of the variants, or more, cannot be compared with the baseline in the primary metric; else ""."""
+    if all(metric.info.is_cost for metric in plan.metrics):
+        return ""
+    primary, baseline = plan.deciding_metric, plan.expansion.baseline.variant_id
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    return comparable.not_comparable_sentence(
+        [comparable.not_compared(primary.name, configs, (one, baseline)) for one in configs if one != baseline]
+    )
+
+
+def declared_sentences(plan: Plan) -> list[str]:
+    """Return what is primary, at which level, the margins, and one sentence for each thing that cannot be concluded."""
+    if all(metric.info.is_cost for metric in plan.metrics):
+        return ["Nothing is primary: no metric says which variant is better, so that none will be called better."]
+    primary = plan.deciding_metric
+    if len(plan.variants) == 1:
+        return [f"Primary: {primary.name}, of one variant; nothing is compared."]
+    level = (
+        "Strict: of 5% for all that is called a difference by chance, 4% are for what is primary, 1% for the rest."
+        if plan.experiment.strict
+        else "Each of the two has its own 5% for what is called a difference by chance."
+    )
+    sentences = [f"Primary: {primary.name}, {_family(plan, primary.name)}; all else is secondary. {level}"]
+    if plan.margins:
+        named = listing([f"{margin:g} in {metric}" for metric, margin in plan.margins.items()])
+        sentences.append(f"Margin: {named}; what is not worse by more may be left out.")
+    else:
+        example = "0.05" if (primary.info.low, primary.info.high) == (0.0, 1.0) else "..."
+        sentences.append(
+            "No margin is declared, so that of no variant it can be said that it may be left out: give the largest "
+            f"loss that you would bear, as in `margin: {{{primary.name}: {example}}}`."
+        )
+    if primary.info.scale.worst is None:
+        sentences.append(
+            f"{primary.name} has no worst value: what fails cannot be counted as one, so that where anything fails "
+            "neither a difference can be called reliable nor a variant be left out."
+        )
+    if (n := measured(plan, primary)[1]) < _FEWEST:
+        what = counted(n, "question") if plan.experiment.clusters == "none" else f"{n} clusters and single questions"
+        sentences.append(
+            f"{primary.name} can be measured on {what} alone: with fewer than {_FEWEST} no difference can be told from "
+            "chance."
+        )
+    return sentences
+
+
+def _family(plan: Plan, metric: str) -> str:
+    configs = {variant.variant_id: variant.config for variant in plan.variants}
+    pairs = [
+        (one, other) for one, other in plan.pairs if cutoff_caveats.comparable(metric, configs[one], configs[other])
+    ]
+    given, n = plan.experiment, counted(len(pairs), "comparison")
+    if plan.rounds and given.design == "racing":
+        return "the winner of the race against the baseline, one comparison"
+    if plan.rounds:
+        return "what is chosen against the baseline, one comparison on questions that chose nothing"
+    if given.design == "grid" and len(given.factors) > 1:
+        return "the main effects and interactions of the grid"
+    if given.design == "fractional" and len(given.factors) > 1:
+        return "the effects that the fraction can tell"
+    if given.design != "list" or given.pairs == "baseline":
+        return f"{n} with the baseline"
+    if isinstance(given.pairs, tuple):
+        named = [f"{variant} against {against}" for variant, against in pairs]
+        more = [f"{len(named) - _PAIRS} more"] if len(named) > _PAIRS else []
+        return f"{n}: {listing([*named[:_PAIRS], *more])}"
+    return f"{n}, every pair of variants"
+
+
+def measured(plan: Plan, metric: registry.ParsedName) -> tuple[int, int]:
+    """Return on how many questions a metric can be measured, and how many clusters and single questions they are.
+
+    They are asked, or answered where the metric reads answers, and have the labels it needs.
+    """
+    asked = set(plan.answered if "answer" in metric.info.needs else plan.questions)
+    clusters = clusters_of(plan.dataset.questions, plan.experiment.clusters) or {}
+    found = [q for q in plan.dataset.questions if q.question_id in asked and not question_gap(q, metric.info.needs)]
+    return len(found), len({(q.question_id in clusters, clusters.get(q.question_id, q.question_id)) for q in found})
