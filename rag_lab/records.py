@@ -224,7 +224,7 @@ class StageRecord:
     machine: MachineUse | None = None  # what that model took; None for one that computes elsewhere
 
 
-@rich_display("rag_lab.notebook.views.trace_view:trace_view")
+@rich_display("rag_lab.notebook.display:trace_view")
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One question's whole history under one variant. Fields are None or empty until their stage has run."""

@@ -8,8 +8,8 @@ import synthetic_run
 from run_folder_fixture import build_run, build_unlabelled
 from synthetic_run import GRID, HYDE, MAIN
 
-from rag_lab.runs.race_record import RACE_FILE, Cost, RaceRecord, RoundRecord, Standing
 from rag_lab.runs.run_folder import write_json
+from rag_lab.runs.run_manifest import RACE_FILE, Cost, RaceRecord, RoundRecord, Standing
 
 CLASSES = ("specific", "fuzzy")
 

@@ -21,8 +21,7 @@ from rag_lab.records import (
     Trace,
 )
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_scores, write_traces
 
 HOSTILE = '<script>alert("x")</script> & </details><img src=http://evil.example/x.png onerror=alert(1)>'
 FAILED = "cross_encoder"

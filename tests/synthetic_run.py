@@ -12,8 +12,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.records import QueryClass, Question, Score, StageRecord, Trace
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_scores, write_traces
 
 MAIN = "retrieval.ndcg@5"
 Values = Mapping[str, Any]  # variant_id to (n,) or (repeats, n) scores; NaN is a failure

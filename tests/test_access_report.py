@@ -14,8 +14,7 @@ from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.pipeline import Pipeline
 from rag_lab.report.page.report_page import write_report
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_scores, write_traces
 from rag_lab.testing import HashEmbedder
 
 __all__ = ["models"]  # a fixture

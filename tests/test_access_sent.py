@@ -15,13 +15,13 @@ from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.experiment.export import export_run
 from rag_lab.models import shared
-from rag_lab.notebook.label import label
+from rag_lab.notebook.judgements import label
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.report.page import question_pages, report_page
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.testing import HashEmbedder
-from rag_lab.testing.loopback_servers import openai_server, rerank_server
+from rag_lab.testing.servers import openai_server, rerank_server
 
 __all__ = ["asked", "models"]  # fixtures
 

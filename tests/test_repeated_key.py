@@ -21,10 +21,9 @@ from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.shared import chat_model
 from rag_lab.records import Question, Score, StageRecord, Trace
 from rag_lab.runs.run_folder import read_json, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import read_traces, write_traces
+from rag_lab.runs.variant_files import read_traces, write_scores, write_traces
 from rag_lab.stores.engine import Server, answering
-from rag_lab.testing.loopback_servers import Scripted, openai_server
+from rag_lab.testing.servers import Scripted, openai_server
 
 pytestmark = pytest.mark.slow
 

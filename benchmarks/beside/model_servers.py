@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rag_lab.testing.doubles import HashEmbedder
-from rag_lab.testing.loopback_servers import Json, ModelServer, Scripted, openai_server, rerank_server, running_server
+from rag_lab.testing.servers import Json, ModelServer, Scripted, openai_server, rerank_server, running_server
 
 DIMENSIONS = 384
 

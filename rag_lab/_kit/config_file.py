@@ -108,11 +108,7 @@ def _refuse_huge(node: Any, known: dict[Any, int], above: tuple[Any, ...]) -> in
 
 
 def parse_yaml(text: str) -> Any:
-    """Return what YAML holds, None where it is empty.
-
-    Raises:
-        ValueError: saying what is wrong, and on which line where that is known.
-    """
+    """Return what YAML holds, None where it is empty; a ValueError says what is wrong, and on which line if known."""
     if len(text) > MAX_BYTES:
         raise ValueError(_TOO_LONG)
     try:

@@ -110,12 +110,7 @@ class CustomCode:
         return first
 
     def built(self, *arguments: Any) -> CustomCode:
-        """Return this code with what it makes of `arguments` called in its place.
-
-        Raises:
-            CustomCodeError: if it raised, took longer than `build_timeout_s`, or made nothing that can be called.
-            ConfigError: if it reads files that it does not name.
-        """
+        """Return this code with what it makes of `arguments`, within `build_timeout_s`, called in its place."""
         limit_s = float(getattr(self.value, "build_timeout_s", BUILD_TIMEOUT_S))
         with opened_files() as opened:
             result = self._timed(arguments, limit_s)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -166,7 +166,15 @@ def meters() -> tuple[Meter, ...]:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
     except Exception:  # no package, no driver, no GPU: each of its own kind
         return of_processors(POWERCAP)
-    return (*(meter for handle in handles for meter in _of_gpu(pynvml, handle)), *of_processors(POWERCAP))
+    found = []
+    for handle in handles:
+        with suppress(Exception):  # older than Volta: it counts nothing
+            pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
+            name = str(pynvml.nvmlDeviceGetName(handle))
+            found.append(
+                Meter(name, partial(lambda one: pynvml.nvmlDeviceGetTotalEnergyConsumption(one) / 1e3, handle))
+            )
+    return (*found, *of_processors(POWERCAP))
 
 
 def of_processors(folder: Path) -> tuple[Meter, ...]:
@@ -182,16 +190,6 @@ def of_processors(folder: Path) -> tuple[Meter, ...]:
             name = (package / "name").read_text().strip()
             found.append(Meter(name, lambda counter=counter: int(counter.read_text()) / 1e6, wraps_j))  # type: ignore[misc]
     return tuple(found)
-
-
-def _of_gpu(pynvml: Any, handle: Any) -> tuple[Meter, ...]:
-    def read() -> float:
-        return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1e3
-
-    with suppress(Exception):  # older than Volta: it counts nothing
-        read()
-        return (Meter(str(pynvml.nvmlDeviceGetName(handle)), read),)
-    return ()
 
 
 T = TypeVar("T")
@@ -347,11 +345,7 @@ class Hung(TimeoutError):  # noqa: N818
 
 
 def timed(call: Callable[[], T], timeout_s: float) -> T:
-    """Return what `call` returns, or raise what it raises.
-
-    Raises:
-        Hung: if it does not return in time; it goes on in its thread, which holds up no exit.
-    """
+    """Return what `call` returns, or raise what it raises; `Hung` if it takes longer, in a thread that goes on."""
     returned: list[T] = []
     raised: list[Exception] = []
 

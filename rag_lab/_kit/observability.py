@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ParamSpec, TextIO, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import hide_known, redact_sentence, visible_json
@@ -74,14 +74,14 @@ def begin_logs(level: str | None, file: Path | None) -> None:
         os.environ[FILE_VARIABLE] = str(file.resolve())
     begin_inherited_logs()
     if os.environ.get(LEVEL_VARIABLE) and not os.environ.get(FILE_VARIABLE):
-        _add(_Terminal(_level(), "%(levelname)s %(name)s: %(message)s"))
+        _add(_Terminal(_level()), "%(levelname)s %(name)s: %(message)s")
 
 
 def begin_inherited_logs() -> None:
     """Log to the file that the environment names, if it does; again is no more than once."""
     if path := os.environ.get(FILE_VARIABLE):
         _add(JsonLines(Path(path)))
-        _add(_Terminal(logging.WARNING, "%(message)s"))  # as Python does where nobody handles what is logged
+        _add(_Terminal(logging.WARNING), "%(message)s")  # as Python does where nobody handles what is logged
 
 
 class JsonLines(logging.Handler):
@@ -118,7 +118,6 @@ class JsonLines(logging.Handler):
             self.handleError(record)
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
         super().close()
 
@@ -126,17 +125,13 @@ class JsonLines(logging.Handler):
 class _Terminal(logging.Handler):
     """Writes to whatever stderr is at that moment: a bar, a test or a kernel may have replaced it."""
 
-    def __init__(self, level: int, form: str) -> None:
-        super().__init__(level)
-        self.setFormatter(logging.Formatter(form))
-
     def emit(self, record: logging.LogRecord) -> None:
-        stream: TextIO = sys.stderr
-        stream.write(redact_sentence(self.format(record)) + "\n")
+        sys.stderr.write(redact_sentence(self.format(record)) + "\n")
 
 
-def _add(handler: logging.Handler) -> None:
+def _add(handler: logging.Handler, form: str | None = None) -> None:
     """Put a handler in place of an earlier one of its kind."""
+    handler.setFormatter(logging.Formatter(form))
     root = logging.getLogger()
     for other in [one for one in root.handlers if type(one) is type(handler)]:
         root.removeHandler(other)

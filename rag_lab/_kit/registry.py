@@ -93,11 +93,7 @@ class Kind:
         return [*self.built_in, *(name for name in installed(self.group) if name not in self.built_in)]
 
     def check(self, text: str) -> str:
-        """Return `text` if it can name a module of this kind; nothing is imported, so a file's text is harmless.
-
-        Raises:
-            ValueError: if it can not, as a validator of pydantic says it.
-        """
+        """Return `text` if it can name a module of this kind, else raise a ValueError; nothing is imported."""
         name, _, written = text.partition("?")
         if not _CUSTOM.fullmatch(name) and name not in self.built_in and name not in self.names():
             near = nearest(name, self.names())

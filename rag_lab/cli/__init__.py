@@ -11,9 +11,8 @@ import typer
 
 from rag_lab._kit.home import read_env_files
 from rag_lab._kit.machine import room_on_disk
-from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store
-from rag_lab.cli.stream import guarded
-from rag_lab.cli.sweeps import sweep, worker
+from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store, sweep, worker
+from rag_lab.cli.shell import guarded
 from rag_lab.errors import RagLabError
 
 app = typer.Typer(

@@ -51,9 +51,8 @@ def ask(
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
       rag-lab ask "Who may travel?" --set answer.name=llm --set models.generation=gemini:gemini-2.5-flash
     """
-    from rag_lab.access import allowed_labels
-    from rag_lab.notebook.views.trace_view import toy_of
-    from rag_lab.records import Question
+    from rag_lab import access, records
+    from rag_lab.notebook.display import toy_of
 
     if not question.strip():
         raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
@@ -67,8 +66,8 @@ def ask(
     permissions = None if may_see is None else tuple(name for name in may_see if name)
     pipeline = open_pipeline(dataset, settings)
     # The same is said of a namespace that is not there and of one that is closed: whose documents exist is no answer.
-    asker = Question("asked", "", may_see=permissions, namespace=namespace)
-    allowed = allowed_labels(pipeline.index.chunks.labels, asker)
+    asker = records.Question("asked", "", may_see=permissions, namespace=namespace)
+    allowed = access.allowed_labels(pipeline.index.chunks.labels, asker)
     if allowed is not None and not allowed:
         raise ConfigError("There is no document that this asker may see; check --namespace and --may-see.")
     trace = pipeline.ask(question, permissions, namespace)
@@ -88,9 +87,8 @@ def ask(
 def _answer(trace: Trace) -> str:
     """Return the answer with its citations, or where answers are switched off the passages that were found."""
     if trace.answer is None:
-        found = [f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages]
         none = "(what was found does not fit the budget of the context)" if trace.ranked else "(nothing was found)"
-        return "\n".join(found or [none])
+        return "\n".join([f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages] or [none])
     answer, cited = " ".join(trace.answer.text.split()), []
     for citation in trace.answer.citations:
         text = " ".join(citation.quote.split())
@@ -106,7 +104,7 @@ def _place(source: str, page: int | None) -> str:
 def label_passage(pipeline: Pipeline, question: Question) -> None:
     """Show where the passages come nearest to the question, ask what of it answers, and write that as a label."""
     from rag_lab.data.labels import questions_file
-    from rag_lab.notebook.label import label
+    from rag_lab.notebook.judgements import label
 
     found = label(pipeline, question)
     width, height = shutil.get_terminal_size()

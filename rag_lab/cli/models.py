@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -191,15 +192,12 @@ def show(
       rag-lab models show "llamacpp:smollm2?weights=q4_0&kv=q8_0" --measure
       rag-lab models show unsloth:qwen3-8b --batch 8
     """
-    from dataclasses import replace
-
-    from rag_lab.models.card.model_card import measure as measured
-    from rag_lab.models.card.model_card import model_card
+    from rag_lab.models.card import model_card
     from rag_lab.models.shared import chat_model
 
-    card = model_card(model, batch)
+    card = model_card.model_card(model, batch)
     if measure:
-        card = replace(card, measured=measured(chat_model(model)))
+        card = replace(card, measured=model_card.measure(chat_model(model)))
     typer.echo(str(card))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,17 +50,10 @@ def modules(
     width = min(shutil.get_terminal_size().columns, _WIDEST)
     # A summary stands beside its name, or below one that is too long, in lines that begin in one column.
     for name, text in _detail(kinds[kind]) if kind else _overview(MODULE_KINDS):
-        first = f"{name:<{_SUMMARY_AT}}"
-        indent = " " * _SUMMARY_AT
+        first, indent = f"{name:<{_SUMMARY_AT}}", " " * _SUMMARY_AT
         below = len(name) >= _SUMMARY_AT and text
-        lines = textwrap.wrap(
-            text,
-            width,
-            initial_indent=indent if below else first,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        indents: dict[str, Any] = {"initial_indent": indent if below else first, "subsequent_indent": indent}
+        lines = textwrap.wrap(text, width, **indents, break_long_words=False, break_on_hyphens=False)
         typer.echo("\n".join([name, *lines] if below else lines or [first.rstrip()]))
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 import webbrowser
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +78,7 @@ def compare(
       rag-lab compare results/monday results/tuesday
     """
     from rag_lab.report.compare_text import compare_screen, compare_text
-    from rag_lab.runs.margins import parse_margins
+    from rag_lab.runs.human_input import parse_margins
 
     options = {
         "correction": correction,
@@ -143,7 +144,7 @@ def report(
       rag-lab report results/decisive --margin retrieval.ndcg@5=0.05
     """
     from rag_lab.report.page.report_page import write_pdf, write_report
-    from rag_lab.runs.margins import parse_margins
+    from rag_lab.runs.human_input import parse_margins
 
     page = write_report(run, one_file=one_file, margins=parse_margins(margins or []), without_known=without_known)
     typer.echo(f"Report: {page}")
@@ -266,8 +267,6 @@ def _list(as_json: bool, watch: bool) -> None:
 
 def to_json(found: SweepStatus) -> dict[str, Any]:
     """Return a run's status as JSON values."""
-    from dataclasses import asdict
-
     return {
         **asdict(found),
         "path": str(found.path),

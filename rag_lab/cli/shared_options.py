@@ -93,8 +93,7 @@ RetryFailed = Annotated[
     ),
 ]
 Cold = Annotated[
-    bool,
-    typer.Option("--cold", help="Start a new process for each notebook, instead of one that is prepared."),
+    bool, typer.Option("--cold", help="Start a new process for each notebook, instead of one that is prepared.")
 ]
 
 
@@ -143,8 +142,10 @@ def parse_slurm(given: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in given:
         key, equals, value = one.partition("=")
-        asked = {key: parse_yaml(value)} if equals and key else read_mapping(one) if Path(one).is_file() else None
-        if not isinstance(asked, dict):
+        if equals and key:
+            found[key] = parse_yaml(value)
+        elif Path(one).is_file():
+            found |= read_mapping(one)
+        else:
             raise ConfigError(f"--slurm {one!r} is neither key=value nor a YAML file of keys; write timeout_min=60.")
-        found |= asked
     return found

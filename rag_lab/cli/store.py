@@ -31,16 +31,11 @@ def stats() -> None:
 
     RAG_LAB_STORE names the database that is meant; without it, it is the files of the home folder.
     """
-    from rag_lab.memory.care import holdings
-    from rag_lab.memory.open_store import store_address
+    from rag_lab.memory import care, open_store
 
-    place = str(home())
-    if address := store_address():
-        from rag_lab.memory.open_store import place_of
-
-        place = place_of(address)
-    typer.echo(f"Store: {place}")
-    _echo(holdings())
+    address = open_store.store_address()
+    typer.echo(f"Store: {open_store.place_of(address) if address else home()}")
+    _echo(care.holdings())
 
 
 @app.command()
@@ -98,25 +93,21 @@ def prune(
 
 
 @app.command()
-def export(
-    file: Annotated[Path, typer.Argument(help="The file to write, as store.jsonl.gz.")],
-) -> None:
+def export(file: Annotated[Path, typer.Argument(help="The file to write, as store.jsonl.gz.")]) -> None:
     """Write all that is remembered to a file, for another machine or another kind of store."""
-    from rag_lab.memory.care import export_store
+    from rag_lab.memory import care
 
-    written, damaged = export_store(file)
+    written, damaged = care.export_store(file)
     left_out = f"; {damaged:,} damaged were left out" if damaged else ""
     typer.echo(f"{_entries(written)} written to {file}{left_out}.")
 
 
 @app.command(name="import")
-def import_(
-    file: Annotated[Path, typer.Argument(help="A file that `rag-lab store export` wrote.")],
-) -> None:
+def import_(file: Annotated[Path, typer.Argument(help="A file that `rag-lab store export` wrote.")]) -> None:
     """Add what a file holds; what is remembered already stays as it is. Damaged lines are refused one by one."""
-    from rag_lab.memory.care import import_store
+    from rag_lab.memory import care
 
-    taken = import_store(file)
+    taken = care.import_store(file)
     typer.echo(f"{_entries(taken.entries)} taken from {file}.")
     if taken.refused:
         lines = some_of([f"{number:,}" for number in taken.refused])
@@ -125,13 +116,10 @@ def import_(
 
 
 def _echo(holdings: Sequence[Holding]) -> None:
-    rows = [
-        (
-            one.memory, shown(one.run) or "by hand", one.entries, f"{one.n_bytes / _MB:,.1f}", _day(one.oldest_s),
-            _day(one.newest_s),
-        )
-        for one in holdings
-    ]  # fmt: skip
+    rows = []
+    for one in holdings:
+        size, ages = f"{one.n_bytes / _MB:,.1f}", (_day(one.oldest_s), _day(one.newest_s))
+        rows.append((one.memory, shown(one.run) or "by hand", one.entries, size, *ages))
     typer.echo(text_table(("kind", "run", "entries", "MB", "oldest", "newest"), rows))
     n_bytes = sum(one.n_bytes for one in holdings)
     typer.echo(f"{_entries(sum(one.entries for one in holdings))}, {n_bytes / _MB:,.1f} MB in all.")

@@ -28,10 +28,10 @@ from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.cutoff_caveats import Shallow, ranks_seen, shallow, unequal_text
 from rag_lab.records import Trace
-from rag_lab.runs.margins import with_margins
-from rag_lab.runs.race_record import RaceRecord, read_race
+from rag_lab.runs.human_input import with_margins
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.trace_file import Questions
+from rag_lab.runs.run_manifest import RaceRecord, read_race
+from rag_lab.runs.variant_files import Questions
 from rag_lab.statistics.effects.contrasts import effects_table
 from rag_lab.statistics.families import answers
 from rag_lab.statistics.noise_components import noise

@@ -29,7 +29,7 @@ from rag_lab.records import Score, Trace
 from rag_lab.rich_display import rich_display
 
 
-@rich_display("rag_lab.notebook.views.scores_view:scores_view")
+@rich_display("rag_lab.notebook.views.pipeline_view:scores_view")
 class Scores(list[Score]):
     """A list; where it is shown, a row a metric with mean, interval and counts."""
 

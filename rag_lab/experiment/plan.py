@@ -23,7 +23,7 @@ from rag_lab.experiment.config import Draft, ExperimentConfig, Given, Pairs, fol
 from rag_lab.experiment.design import Expansion, ExperimentError, Variant, Wanted, expand, expand_list, variant_id
 from rag_lab.experiment.stage_identities import Readers, limit_problems, model_problem, models_used, run_once
 from rag_lab.rich_display import rich_display
-from rag_lab.runs.margins import margin_problems
+from rag_lab.runs.human_input import margin_problems
 from rag_lab.runs.omissions import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.stores.registry import store_problem

@@ -12,7 +12,7 @@ from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.built_in_designs import OPTUNA, RaceConfig
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES, objectives
-from rag_lab.runs.race_record import ClosestCall, RoundRecord, Standing
+from rag_lab.runs.run_manifest import ClosestCall, RoundRecord, Standing
 from rag_lab.statistics import bounded_mean, summaries
 from rag_lab.statistics.per_question import per_question, with_failures_at
 from rag_lab.statistics.scales import Scale, scales_of

@@ -17,9 +17,9 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.cost_estimate import spending_rows
 from rag_lab.memory.ledger import Ledger
 from rag_lab.rich_display import rich_display
-from rag_lab.runs.live_file import LiveEnd, LiveSweep, LiveVariant, read_live
-from rag_lab.runs.race_record import ROUNDS_FOLDER, read_race
 from rag_lab.runs.run_folder import DONE_FILE, LEDGER_FILE, MANIFEST_FILE, RECORD_FILE, RunFolder, read_json
+from rag_lab.runs.run_manifest import ROUNDS_FOLDER, read_race
+from rag_lab.runs.variant_files import LiveEnd, LiveSweep, LiveVariant, read_live
 
 SweepState = Literal["running", "finished", "stopped", "killed", "silent"]
 VariantState = Literal["waiting", "running", "ok", "failed", "stopped"]

@@ -179,11 +179,7 @@ def export_store(path: Path) -> tuple[int, int]:
 
 
 def import_store(path: Path) -> Taken:
-    """Add the entries of an exported file; what the store has stays, and a line that is damaged is refused alone.
-
-    Raises:
-        RagLabError: if the file cannot be read, is none, ends in the middle, or is of a newer version.
-    """
+    """Add the entries of an exported file; what the store has stays, and a line that is damaged is refused alone."""
     taken = Taken()
     try:
         with gzip.open(path, "rb") as file:

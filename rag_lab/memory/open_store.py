@@ -203,11 +203,7 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
 
 
 def place_of(address: str) -> str:
-    """Return where a store is, without who asks it and their password; an address may name several hosts.
-
-    Raises:
-        ConfigError: if PostgreSQL's own library would not read it so; what was given may hold a password.
-    """
+    """Return where a store is, without who asks it and their password; an address may name several hosts."""
     psycopg = _library()
     try:
         known = psycopg.conninfo.conninfo_to_dict(address)
@@ -331,7 +327,7 @@ Database = SqliteDatabase | PostgresDatabase  # statements have `?` for values; 
 def opened_store(path: Path, tables: str, mend: str = REMEMBERED, *, private: bool = True) -> Iterator[Database]:
     """Open what is remembered in the file at `path`, or in the store in its place, for one block.
 
-    `tables` are statements that make what is not there yet; see `_kit.database.opened`.
+    `tables` are statements that make what is not there yet; see `opened`.
     """
     if address := store_address():
         # The schema that stands for a file: that of the home is one for all homes, others have one a path.

@@ -197,12 +197,8 @@ class Memory:
             yield
         finally:
             ended.set()
-            self.release(claimed)
-
-    def release(self, keys: Iterable[str]) -> None:
-        """Give up claims without storing a value."""
-        with self.opened() as database, database:
-            _give_up(database, keys)
+            with self.opened() as database, database:
+                _give_up(database, claimed)
 
     def holders(self, keys: Iterable[str]) -> list[Process]:
         """Return those who have claims on any of `keys`."""

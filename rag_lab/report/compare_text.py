@@ -17,7 +17,7 @@ from rag_lab.redaction import shown
 from rag_lab.report.score_tables import CORRECTIONS, tables_across
 from rag_lab.report.table import Table, escape_latex, escape_markdown
 from rag_lab.runs.omissions import asked_sentence
-from rag_lab.runs.race_record import cost_of
+from rag_lab.runs.run_manifest import cost_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from rag_lab.comparison.findings.recommendation import Recommendation, recommend
 from rag_lab.comparison.findings.statements import Verdict, module_rows
 from rag_lab.report import effect_figures, figures, score_tables, study_tables
 from rag_lab.report.table import Table
-from rag_lab.runs.race_record import cost_of
+from rag_lab.runs.run_manifest import cost_of
 
 Place = Literal["page", "paper", "markdown", "notebook"]
 Group = Literal["Verdict", "Evidence", "Scores", "Questions", "Method"]

@@ -13,7 +13,7 @@ from rag_lab.comparison.questions.passages import excerpt
 from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost as Priced
 from rag_lab.report.table import Table
-from rag_lab.runs.race_record import Cost, cost_of
+from rag_lab.runs.run_manifest import Cost, cost_of
 from rag_lab.statistics.routing.routing_table import ALL
 
 MOST = 10  # questions that changed most

@@ -26,7 +26,7 @@ from rag_lab.evaluation.registry import find_info
 from rag_lab.records import MOST_ID_CHARS, Trace
 from rag_lab.redaction import hide_known_json, visible_json
 from rag_lab.runs.omissions import SamePipeline, TruncationRecord
-from rag_lab.runs.trace_file import Questions, read_traces
+from rag_lab.runs.variant_files import Questions, read_traces
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,9 +87,11 @@ class RunFolder:
     own_metrics: dict[str, MetricInfo] = field(default_factory=dict)
     design: str = ""  # which combinations were planned; "" where an older plan does not say it
     pairs: tuple[tuple[str, str], ...] = ()  # (variant, against): what the design declares; else each and the baseline
-    margins: dict[str, float] = field(default_factory=dict)  # by metric: the loss that may be borne; see `runs.margins`
+    margins: dict[str, float] = field(
+        default_factory=dict
+    )  # by metric: the loss that may be borne; see `runs.human_input`
     post_hoc_margins: tuple[str, ...] = ()  # metrics whose margin came when variants had been scored
-    changed_late: tuple[str, ...] = ()  # what else of the plan was changed then: see `runs.margins`
+    changed_late: tuple[str, ...] = ()  # what else of the plan was changed then: see `runs.human_input`
     same: tuple[SamePipeline, ...] = ()  # combinations that are not run, since a variant is the same pipeline
     strict: bool = False  # one 5% for all that is concluded, instead of 5% for each family
 
@@ -206,7 +208,7 @@ class RunFolder:
         While a sweep runs, and after it was stopped, they are those of the variants that are whole. A RagLabError where
         no variant has been scored yet.
         """
-        from rag_lab.runs.score_file import read_scores
+        from rag_lab.runs.variant_files import read_scores
 
         path = self.path / SCORES_FILE
         parts = [self.variant_dir(variant_id) / SCORES_FILE for variant_id in self.scored()]
@@ -279,11 +281,7 @@ def _config(path: Path, written: bytes) -> PipelineConfig:
 
 
 def strict_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        ValueError: if it is none, is nested too deep, or holds a number that is infinite, none, or far too large.
-    """
+    """Return the value of a JSON text; a ValueError if it is none, too deep, or holds a number that cannot be."""
     try:
         return json.loads(text, parse_constant=_number, parse_float=_number, parse_int=partial(_number, kind=int))
     except RecursionError:

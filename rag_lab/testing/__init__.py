@@ -19,8 +19,13 @@ from rag_lab.testing.contracts.corpus import (
     SplitterContract,
     VectorStoreContract,
 )
-from rag_lab.testing.contracts.evaluation import DesignContract, MetricContract
-from rag_lab.testing.contracts.models import ChatModelContract, EmbedderContract, PairScorerContract
+from rag_lab.testing.contracts.module import (
+    ChatModelContract,
+    DesignContract,
+    EmbedderContract,
+    MetricContract,
+    PairScorerContract,
+)
 from rag_lab.testing.contracts.stage import (
     ContextContract,
     FusionContract,
@@ -33,48 +38,20 @@ from rag_lab.testing.contracts.stage import (
     StageContract,
     UnderstandingContract,
 )
-from rag_lab.testing.doubles import HashEmbedder, OverlapScorer, ScriptedChat
-from rag_lab.testing.loopback_servers import (
-    ModelServer,
-    Scripted,
-    gemini_server,
-    ollama_server,
-    openai_server,
-    rerank_server,
+from rag_lab.testing.doubles import (
+    HashEmbedder,
+    OverlapScorer,
+    ScriptedChat,
+    sample_chat,
+    sample_index,
+    sample_question,
+    sample_trace,
 )
-from rag_lab.testing.sample_traces import sample_chat, sample_index, sample_question, sample_trace
+from rag_lab.testing.servers import ModelServer, Scripted, gemini_server, ollama_server, openai_server, rerank_server
 
-__all__ = [
-    "ChatModelContract",
-    "ContextContract",
-    "DesignContract",
-    "EmbedderContract",
-    "FileReaderContract",
-    "FusionContract",
-    "HashEmbedder",
-    "HydeContract",
-    "MetricContract",
-    "ModelServer",
-    "OverlapScorer",
-    "PairScorerContract",
-    "ReaderContract",
-    "RerankerContract",
-    "RewritingContract",
-    "Scripted",
-    "ScriptedChat",
-    "SearchContract",
-    "SelectionContract",
-    "SparseIndexContract",
-    "SplitterContract",
-    "StageContract",
-    "UnderstandingContract",
-    "VectorStoreContract",
-    "gemini_server",
-    "ollama_server",
-    "openai_server",
-    "rerank_server",
-    "sample_chat",
-    "sample_index",
-    "sample_question",
-    "sample_trace",
-]
+__all__ = ["ChatModelContract", "ContextContract", "DesignContract", "EmbedderContract", "FileReaderContract"]
+__all__ += ["FusionContract", "HashEmbedder", "HydeContract", "MetricContract", "ModelServer", "OverlapScorer"]
+__all__ += ["PairScorerContract", "ReaderContract", "RerankerContract", "RewritingContract", "Scripted", "ScriptedChat"]
+__all__ += ["SearchContract", "SelectionContract", "SparseIndexContract", "SplitterContract", "StageContract"]
+__all__ += ["UnderstandingContract", "VectorStoreContract", "gemini_server", "ollama_server", "openai_server"]
+__all__ += ["rerank_server", "sample_chat", "sample_index", "sample_question", "sample_trace"]

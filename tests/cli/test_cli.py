@@ -10,7 +10,7 @@ from synthetic_run import GRID, MAIN, factorial, write_run
 from rag_lab import cli
 from rag_lab.cli.shared_options import parse_settings
 from rag_lab.cli.shell import FIRST, GROUPS
-from rag_lab.cli.sweeps.sweep import DEMO
+from rag_lab.cli.sweep import DEMO
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.config import checkout_file

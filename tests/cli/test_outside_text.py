@@ -16,7 +16,7 @@ from rag_lab.notebook.display import question_html
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.shown_comparison import compare
-from rag_lab.testing.loopback_servers import Scripted, openai_server
+from rag_lab.testing.servers import Scripted, openai_server
 
 pytestmark = pytest.mark.slow
 

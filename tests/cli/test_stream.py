@@ -8,7 +8,7 @@ import pytest
 import typer
 from tqdm import tqdm
 
-from rag_lab.cli.stream import guarded
+from rag_lab.cli.shell import guarded
 
 
 class Terminal(io.StringIO):

@@ -16,7 +16,7 @@ from rag_lab.report.shown_comparison import compare
 from rag_lab.report.table import Table
 from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder, read_json, write_json
 from rag_lab.runs.run_manifest import manifest_diff, suspects
-from rag_lab.runs.trace_file import read_traces, write_traces
+from rag_lab.runs.variant_files import read_traces, write_traces
 
 
 @pytest.fixture

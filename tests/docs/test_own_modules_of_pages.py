@@ -12,7 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import rag_lab as rl
 from rag_lab._kit.registry import modules_from
 from rag_lab.experiment import plan
-from rag_lab.testing.sample_traces import sample_trace
+from rag_lab.testing.doubles import sample_trace
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENTS = [Document("The guides take grease NLGI 2."), Document("The oven cures at 180 degrees.")]

@@ -12,8 +12,8 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.sweep_status import Left, stage_left_s, sweep_left, sweep_status, variant_left
 from rag_lab.memory.ledger import Caller, Ledger, Made
 from rag_lab.notebook.display import status
-from rag_lab.runs.live_file import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant
 from rag_lab.runs.run_folder import DONE_FILE, MANIFEST_FILE, RunFolder, VariantPlan, write_json
+from rag_lab.runs.variant_files import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant
 
 ME = Process.this()
 GONE = ME._replace(pid=ME.pid, began="1")

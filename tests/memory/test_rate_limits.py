@@ -28,9 +28,7 @@ def paces(tmp_path, clock):
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 30), st.integers(0, 500)), max_size=60),
-    st.integers(1, 20),
-    st.integers(500, 3_000),
+    st.lists(st.tuples(st.floats(0, 30), st.integers(0, 500)), max_size=60), st.integers(1, 20), st.integers(500, 3_000)
 )
 def test_no_minute_holds_more_than_the_server_takes(asked, requests, tokens):
     sent, now_s = [], 0.0

@@ -8,14 +8,14 @@ from browser import browser, needs_browser
 from jupyter_lab import jupyter_lab, open_notebook, run_all
 from run_folder_fixture import build_unlabelled
 
-from rag_lab.runs.preferences import read_preferences
+from rag_lab.runs.human_input import read_preferences
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
 LABEL = """\
 import rag_lab as rl
 from rag_lab.config import PipelineConfig
-from rag_lab.notebook.label import label
+from rag_lab.notebook.judgements import label
 config = PipelineConfig().override(
     {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "retrieval.mode": "bm25"})
 label(rl.Pipeline("docs", config, progress=False), "When is the oil changed?")"""

@@ -5,7 +5,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from rag_lab.errors import ConfigError
-from rag_lab.notebook.papermill_parameters import parameters
+from rag_lab.notebook.variant import parameters
 
 DECLARED = {"QUESTION": str, "FINAL_K": int, "THINKING": bool}
 SET = {"QUESTION": "Why?", "FINAL_K": 5, "THINKING": False}
@@ -29,12 +29,7 @@ def test_every_misspelt_name_is_refused_with_the_nearest() -> None:
 
 
 def test_what_papermill_injected_is_refused_in_any_case() -> None:
-    cells = [
-        "",
-        "QUESTION = 'a'",
-        "# Parameters\nfinal_k = 3\nTHINKING = True\n",
-        "parameters(globals(), DECLARED)",
-    ]
+    cells = ["", "QUESTION = 'a'", "# Parameters\nfinal_k = 3\nTHINKING = True\n", "parameters(globals(), DECLARED)"]
     said = refused(SET | {"final_k": 3, "In": cells})
     assert "Unknown parameter 'final_k'" in said and said.endswith("did you mean 'FINAL_K'?")
 

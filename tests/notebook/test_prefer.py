@@ -85,11 +85,7 @@ def test_a_variant_is_named_by_letter_label_or_id_and_a_pair_by_two(run: RunFold
 
 @pytest.mark.parametrize(
     ("variants", "questions", "reason"),
-    [
-        ("Z", 5, "allowed are A baseline, B rerank"),
-        ("A", 5, "two different variants"),
-        ("B", 0, "1 or more"),
-    ],
+    [("Z", 5, "allowed are A baseline, B rerank"), ("A", 5, "two different variants"), ("B", 0, "1 or more")],
 )
 def test_what_cannot_be_judged_is_one_sentence(run: RunFolder, variants: str, questions: int, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):

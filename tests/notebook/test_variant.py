@@ -8,9 +8,9 @@ from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.run.variant_work import VariantProgress, to_parameters
 from rag_lab.notebook.variant import VariantRun
-from rag_lab.notebook.views.scores_view import summary_table
+from rag_lab.notebook.views.pipeline_view import summary_table
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
-from rag_lab.runs.live_file import LiveVariant, read_live
+from rag_lab.runs.variant_files import LiveVariant, read_live
 from rag_lab.stages.stage import Outcome
 from rag_lab.testing import openai_server
 

@@ -12,8 +12,7 @@ import pytest
 
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.run.variant_work import from_parameters, parameters_in, to_parameters
-from rag_lab.notebook.papermill_parameters import parameters
-from rag_lab.notebook.variant import PARAMETERS
+from rag_lab.notebook.variant import PARAMETERS, parameters
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 TECHNIQUES = sorted((FOLDER / "techniques").glob("*.ipynb"))

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from rag_lab._kit.machine import Process
-from rag_lab.runs.live_file import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant, read_live
 from rag_lab.runs.run_folder import write_json
+from rag_lab.runs.variant_files import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant, read_live
 
 
 def test_what_is_written_is_read_until_it_is_removed(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import find_info
-from rag_lab.runs.margins import dated, margin_problems, parse_margins, post_hoc_sentence, with_margins
+from rag_lab.runs.human_input import dated, margin_problems, parse_margins, post_hoc_sentence, with_margins
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 
 NDCG, MRR, SECONDS = "retrieval.ndcg@5", "retrieval.mrr@5", "cost.seconds"

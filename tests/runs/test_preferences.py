@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rag_lab.runs.preferences import PREFERENCES_FILE, Preference, add_preference, read_preferences
+from rag_lab.runs.human_input import PREFERENCES_FILE, Preference, add_preference, read_preferences
 
 
 def choice(name: str, chosen: str = "left", right: str = "b") -> Preference:

@@ -4,15 +4,8 @@ import pytest
 
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.errors import DamagedFile
-from rag_lab.runs.race_record import (
-    RACE_FILE,
-    Cost,
-    RaceRecord,
-    RoundRecord,
-    Standing,
-    read_race,
-)
 from rag_lab.runs.run_folder import write_json
+from rag_lab.runs.run_manifest import RACE_FILE, Cost, RaceRecord, RoundRecord, Standing, read_race
 
 BASE = Standing("baseline", "baseline", 3, 0.4, 20, 20, stays=True)
 FIRST = RoundRecord(

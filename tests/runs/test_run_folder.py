@@ -7,8 +7,7 @@ import pytest
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.records import Question, Score, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, known_name, run_name, strict_json, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_scores, write_traces
 
 
 @pytest.fixture

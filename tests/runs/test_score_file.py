@@ -1,7 +1,7 @@
 import pyarrow.parquet as pq
 
 from rag_lab.records import Score
-from rag_lab.runs.score_file import COLUMNS, read_scores, to_frame, write_scores
+from rag_lab.runs.variant_files import COLUMNS, read_scores, to_frame, write_scores
 
 SCORES = [
     Score("q1", "retrieval.ndcg@10", 0.5),

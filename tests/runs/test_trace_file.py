@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Evidence, Passage, Question, StageRecord, Trace
-from rag_lab.runs.trace_file import read_traces, write_traces
+from rag_lab.runs.variant_files import read_traces, write_traces
 
 LONG = "The oven holds 0 bar until its valve is set. " * 5
 ASKED = '"question": {"question_id": "q", "text": "?"}'

@@ -22,7 +22,7 @@ from rag_lab.comparison.findings.statements import margin_sentence, module_rows
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.comparable import not_comparable_sentence
 from rag_lab.comparison.tables.prices import Price, index_sentences, latency_text, surplus
-from rag_lab.runs.margins import post_hoc_sentence
+from rag_lab.runs.human_input import post_hoc_sentence
 from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES
 
 MOST_TIMES = 1000  # a larger ratio is that of a price that is nearly nothing

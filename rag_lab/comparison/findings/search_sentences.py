@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of
-from rag_lab.runs.race_record import Cost, RaceRecord, Standing
+from rag_lab.runs.run_manifest import Cost, RaceRecord, Standing
 
 
 def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:

@@ -12,7 +12,7 @@ from rag_lab._kit.wording import counted, p_text, short_verdict
 from rag_lab.comparison.questions.passages import excerpt
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.records import Question, Trace
-from rag_lab.runs.preferences import Preference, read_preferences
+from rag_lab.runs.human_input import Preference, read_preferences
 from rag_lab.statistics.families import lone_answer
 from rag_lab.statistics.intervals import PairedDifference
 from rag_lab.statistics.verdict import Answer

@@ -24,8 +24,8 @@ from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors.local import Done, Job, Poll, Starter, Veto, check_parameters, execute
 from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack
 from rag_lab.memory.results import Memory
-from rag_lab.runs.live_file import LIVE_FILE, LiveVariant, read_live
 from rag_lab.runs.run_folder import write_json
+from rag_lab.runs.variant_files import LIVE_FILE, LiveVariant, read_live
 
 FILE = "variants.sqlite"
 TAKEN = json.dumps("taken")  # the results have been unpacked, and need not be kept

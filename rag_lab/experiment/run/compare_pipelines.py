@@ -30,8 +30,7 @@ from rag_lab.experiment.run.progress import is_watched
 from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork
 from rag_lab.pipeline import Pipeline
 from rag_lab.report import shown_comparison
-from rag_lab.runs.margins import dated, margin_problems
-from rag_lab.runs.preferences import PREFERENCES_FILE
+from rag_lab.runs.human_input import PREFERENCES_FILE, dated, margin_problems
 from rag_lab.stages.stage import Off
 from rag_lab.statistics.pairwise import Pairs
 from rag_lab.statistics.randomization import Correction

@@ -32,10 +32,9 @@ from rag_lab.models.remote.requests import open_breaker_sentences
 from rag_lab.redaction import hide_known
 from rag_lab.report.plan_tree import TREE_FILE
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.preferences import PREFERENCES_FILE
-from rag_lab.runs.race_record import RACE_FILE, read_race
-from rag_lab.runs.run_manifest import Retryable, retryable_sentence
-from rag_lab.runs.score_file import read_scores
+from rag_lab.runs.human_input import PREFERENCES_FILE
+from rag_lab.runs.run_manifest import RACE_FILE, Retryable, read_race, retry_sentence
+from rag_lab.runs.variant_files import read_scores
 
 _LOGGER = logging.getLogger(__name__)
 _OUTPUTS = ("report.html", "report.md", files.SCORES_FILE, files.MANIFEST_FILE)
@@ -92,7 +91,7 @@ def finish(
 
     Without a report, that is made where somebody asks for it.
     """
-    from rag_lab.runs.score_file import write_scores
+    from rag_lab.runs.variant_files import write_scores
 
     used, limits = Ledger(run.path / files.LEDGER_FILE).used(), {}
     for name in ("cost_usd", "calls", "minutes"):  # by all starts of the sweep
@@ -145,7 +144,7 @@ def _failures(run: files.RunFolder) -> list[str]:
     if n_missing := manifest.get("counts", {}).get("failed", 0):
         sentences.append(f"{n_missing} scores are missing because something failed; the report gives the reasons.")
     sentences += open_breaker_sentences(Ledger(run.path / files.LEDGER_FILE))
-    if sentence := retryable_sentence({name: Retryable.of(state) for name, state in variants.items()}):
+    if sentence := retry_sentence({name: Retryable.of(state) for name, state in variants.items()}, is_left=True):
         sentences.append(sentence)
     if "report_problem" in manifest:
         sentences.append(f"There is no report: {manifest['report_problem']}")

@@ -19,8 +19,8 @@ from rag_lab._kit.machine import Process, in_kernel
 from rag_lab._kit.wording import some_of
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.sweep_status import stage_left_s, sweep_left, variant_left
-from rag_lab.runs.live_file import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant, read_live
 from rag_lab.runs.run_folder import RunFolder, write_json
+from rag_lab.runs.variant_files import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant, read_live
 
 _LONGEST = 40  # characters of a variant's id in its line
 _REDRAW_S = 1.0

@@ -36,9 +36,9 @@ from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Used
 from rag_lab.memory.results import RETRY_VARIABLE, tell_dropped
 from rag_lab.records import Trace
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.margins import dated
+from rag_lab.runs.human_input import dated
 from rag_lab.runs.run_manifest import Retryable, retry_sentence
-from rag_lab.runs.score_file import read_scores
+from rag_lab.runs.variant_files import read_scores
 
 N_QUESTIONS = 2  # of a check
 CHECKED_FILE = "checked.json"  # in the run folder: what has passed a check

@@ -40,11 +40,11 @@ from rag_lab.experiment.run.trials import SearchVariants, open_study, trial_roun
 from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.memory.results import Memory
 from rag_lab.models.host.address import model_host
-from rag_lab.runs import race_record as records
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.live_file import LIVE_FILE
-from rag_lab.runs.margins import dated, post_hoc_sentence
+from rag_lab.runs import run_manifest as records
+from rag_lab.runs.human_input import dated, post_hoc_sentence
 from rag_lab.runs.run_manifest import Retryable
+from rag_lab.runs.variant_files import LIVE_FILE
 
 _LOGGER = logging.getLogger(__name__)
 _PLAIN = RunOptions()

@@ -32,10 +32,9 @@ from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import QUERY_CLASSES, Problem, Score, Trace
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.live_file import LIVE_FILE, LiveVariant
 from rag_lab.runs.omissions import TruncationRecord
 from rag_lab.runs.run_manifest import FAILOVER_KEY
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import LIVE_FILE, LiveVariant, write_traces
 from rag_lab.stages.run_stage import Origin
 from rag_lab.stages.stage import Outcome
 
@@ -158,7 +157,7 @@ class VariantWork:
     def score(self) -> pd.DataFrame:
         """Score the traces and return one row a (question, metric, repeat)."""
         from rag_lab.evaluation.evaluate import evaluate
-        from rag_lab.runs.score_file import to_frame
+        from rag_lab.runs.variant_files import to_frame
 
         at_home = working_at(self.pipeline.home_override)
         with self._shown as progress, working(variant=self.name, stage="score"), span("score"), at_home:
@@ -179,7 +178,7 @@ class VariantWork:
 
     def save(self) -> Path | None:
         """Write config, traces, scores, passages and a record of what ran to `out`, each whole; return `out`."""
-        from rag_lab.runs.score_file import write_scores
+        from rag_lab.runs.variant_files import write_scores
 
         if self.out is None:
             _LOGGER.info("OUT is empty: nothing is saved")

@@ -29,7 +29,7 @@ class Measured:
     joules_per_token: float | None = None
 
 
-@rich_display("rag_lab.notebook.views.card_view:card_view")
+@rich_display("rag_lab.notebook.views.pipeline_view:card_view")
 @dataclass(frozen=True, slots=True)
 class ModelCard:
     """What is known of a model. None is what nobody says; `notes` are sentences on what is missing and why."""

@@ -19,10 +19,8 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import default_metrics, problems
 from rag_lab.experiment.run.compare_pipelines import compare
 from rag_lab.experiment.stage_identities import model_problem, models_used
-from rag_lab.notebook.bench.answers import Answers, Job
-from rag_lab.notebook.bench.experiment_file import add_variants
-from rag_lab.notebook.bench.side_by_side import SideBySide
-from rag_lab.notebook.bench.toggles import Toggles
+from rag_lab.notebook.bench.answers import Answers, Job, SideBySide
+from rag_lab.notebook.bench.toggles import Toggles, add_variants
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
 from rag_lab.report.shown_comparison import ShownComparison
@@ -157,7 +155,7 @@ class BenchWork:
     def stop(self) -> None:
         """End what runs at its next step; what was computed stays."""
         if self.job and self.is_running:
-            self.job.stop()
+            self.job.is_stopping = True
             self.changed()
 
     def pin(self, letter: str) -> None:
@@ -273,7 +271,11 @@ class BenchWork:
         self.say("")
         self.job.start()
         if wait:
-            self.job.wait()
+            try:
+                self.job.join()
+            except KeyboardInterrupt:
+                self.job.is_stopping = True
+                raise
             if self.job.error:
                 raise self.job.error
 

@@ -1,18 +1,33 @@
-"""A configuration, and a pipeline drawn as its stages: what each does, what is off, and what differs.
+"""A configuration, a pipeline drawn as its stages, a variant of it with its scores, and the card of a model.
 
-Nothing is loaded for it.
+What each stage does, what is off, and what differs is shown; nothing is loaded for it.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
 
-from rag_lab._kit.wording import counted
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rag_lab._kit.wording import counted, interval, plain
 from rag_lab.config import PipelineConfig
+from rag_lab.evaluation.registry import find_info
+from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.experiment.stage_identities import Readers, roles_used
-from rag_lab.notebook.views.view import Box, View
+from rag_lab.models.card.model_card import ModelCard
+from rag_lab.notebook.views.view import Box, Page, TextView, View
 from rag_lab.pipeline import Pipeline
+from rag_lab.records import Score
 from rag_lab.report.page.templates import setting
+from rag_lab.report.shown_comparison import shown_frame
 from rag_lab.report.table import Table
+from rag_lab.runs.variant_files import to_frame
 from rag_lab.stages.steps import STEPS
+from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.statistics.summaries import summary
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.
 _KEYS: dict[str, tuple[str, ...]] = {
@@ -130,3 +145,111 @@ def pipeline_view(pipeline: Pipeline) -> View:
         ),
         folded=(("The whole configuration, as YAML", config.to_yaml()),),
     )
+
+
+_COLUMNS = ["mean", "low", "high", "asked", "scored", "failed", "not_applicable", "reason"]
+_HEADER = ("metric", "mean", "95% interval", "scored", "failed", "not applicable", "reason")
+
+
+def summary_table(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
+    """Return one row a metric: its mean over the questions scored, the ends of its 95% interval, counts, and a reason.
+
+    Repeats are averaged within their question. The numbers are there to compute with; the frame shows itself rounded.
+    """
+    numbers = _numbers(metrics, scores)
+    view = _summary_view("", numbers)
+    return shown_frame(numbers, view.to_html, view.to_text)
+
+
+def _summary_view(title: str, numbers: pd.DataFrame) -> View:
+    rows = tuple(
+        (
+            (_scale(str(metric)) or SHARE).named(str(metric)),
+            plain(row["mean"]),
+            interval(row["low"], row["high"]),
+            f"{row['scored']}/{row['asked']}",
+            *(str(row[name]) for name in ("failed", "not_applicable", "reason")),
+        )
+        for metric, row in numbers.iterrows()
+    )
+    return View(title, tables=(Table("", _HEADER, rows, words=1),))
+
+
+def _numbers(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
+    scales = {metric: scale for metric in metrics if (scale := _scale(metric))}
+    table = summary(to_frame({"variant": scores}), scales=scales).set_index("metric")
+    return table.reindex(list(metrics))[_COLUMNS]
+
+
+def _scale(metric: str) -> Scale | None:
+    """Return range and direction of a metric that is built in."""
+    info = find_info(metric)
+    return info.scale if info else None
+
+
+def scores_view(scores: Sequence[Score]) -> View:
+    """Return a row for each metric; the title counts questions."""
+    metrics = list(dict.fromkeys(score.metric for score in scores))
+    questions = len({score.question_id for score in scores})
+    title = f"{counted(len(scores), 'score')}: {counted(len(metrics), 'metric')}, {counted(questions, 'question')}"
+    return _summary_view(title, _numbers(metrics, scores)) if scores else View("no scores")
+
+
+def variant_view(variant: VariantWork) -> View:
+    """Return a variant's pipeline, what is asked, and what the scores came to once there are some."""
+    drawn = pipeline_view(variant.pipeline)
+    asked = f"{len(variant.questions)} questions asked, {len(variant.answered)} answered"
+    times = f", {variant.repeats} times" if variant.repeats > 1 else ""
+    metrics = list(dict.fromkeys(score.metric for score in variant.scores))
+    tables = _summary_view("", _numbers(metrics, variant.scores)).tables if variant.scores else ()
+    title = f"Variant on {variant.pipeline.dataset.name}: {asked}{times}"
+    folder, remembered = variant.pipeline.home, variant.pipeline.home / "stages.sqlite"
+    home = f"{folder}, where nothing is remembered yet"
+    if remembered.is_file():
+        megabytes = remembered.stat().st_size / 1e6
+        home = f"{folder}, whose {megabytes:,.1f} MB of remembered results are not computed again"
+    scored_by = ", ".join(map(str, variant.metrics))
+    facts = (*drawn.facts, ("Scored by", scored_by), ("Home", home))
+    return replace(drawn, title=title, facts=facts, tables=tables)
+
+
+_SURE = {True: "yes", False: "no", None: "unknown"}
+
+
+def card_view(card: ModelCard) -> Page:
+    """Return what a model is, what it can do, and what it needs of this machine."""
+    is_chat, context, cache = card.keeps_schema is not None, card.context_tokens, ""
+    if card.cache is not None and context is not None:
+        cache = card.cache.formula(context, card.batch)
+    window = [] if context is None else [f"{context:,} tokens"]
+    if card.trained_tokens is not None and card.trained_tokens != context:
+        window.append(f"made for {card.trained_tokens:,}")
+    too_long = context and card.trained_tokens and context > card.trained_tokens
+    memory = ""
+    if card.memory_mb is not None and card.weights_mb is not None:
+        keys = "" if card.cache_mb is None else f" + {card.cache_mb:,.0f} cache of keys and values"
+        memory = f"{card.memory_mb:,.0f} MiB = {card.weights_mb:,.0f} weights{keys}"
+        memory += "; what a call computes with comes on top"
+    measured = []
+    if found := card.measured:
+        measured = [f"{found.tokens_per_second:,.1f} tokens a second"]
+        measured += [] if found.memory_mb is None else [f"{found.memory_mb:,.0f} MiB"]
+        measured += [] if found.load_s is None else [f"{found.load_s:,.1f} s to load"]
+        measured += [] if found.joules_per_token is None else [f"{found.joules_per_token:,.2f} J a token"]
+    known = (
+        ("Kind", card.kind),
+        ("Parameters", "" if card.parameters is None else f"{card.parameters / 1e6:,.0f} million"),
+        ("Weights", card.stored_as + ("" if card.bits is None else f", {card.bits:.1f} bits each on average")),
+        ("Context", ", ".join(window) + ("; beyond that its replies are worth nothing" if too_long else "")),
+        ("Licence", card.licence or ("" if card.disk_bytes is None else "its files name none")),
+        ("On disk", "" if card.disk_bytes is None else f"{card.disk_bytes / 1e6:,.0f} MB"),
+        ("Memory", memory),
+        ("Cache", cache),
+        ("Measured here", ", ".join(measured)),
+        ("Thinks", _SURE[card.thinks] if is_chat else ""),
+        ("Sees images", _SURE[card.sees] if is_chat else ""),
+        ("Keeps a schema", _SURE[card.keeps_schema] if is_chat else ""),
+    )
+    facts, text = [(name, fact) for name, fact in known if fact], TextView()
+    text.facts([("Model", card.model), *facts, *(("Note", note) for note in card.notes)])
+    return Page("model_card.html", {"model": card.model, "facts": facts, "notes": card.notes}, text)

@@ -15,8 +15,7 @@ from rag_lab.stages.retrieval.retrieval_stages import CustomSearch
 from rag_lab.stages.run_stage import run_stage, stage_key
 from rag_lab.stages.stage import Outcome, Stage
 from rag_lab.testing.contracts.module import ModuleContract
-from rag_lab.testing.doubles import HashEmbedder, ScriptedChat
-from rag_lab.testing.sample_traces import QUESTIONS, WITHHELD, sample_index, sample_trace
+from rag_lab.testing.doubles import QUESTIONS, WITHHELD, HashEmbedder, ScriptedChat, sample_index, sample_trace
 
 _LABELS = ("answers", "answerable", "query_class", "evidence", "tags", "not_relevant")  # only the dataset knows them
 # Another mode than the place that is tested needs; a model that counts without loading anything.
@@ -94,6 +93,7 @@ class PlacedContract(StageContract):
     """What `make` returns is a function, an instance that is called like one, or a whole stage."""
 
     slot: ClassVar[str]  # of `Pipeline.replace`
+    among: ClassVar[str] = ""  # the field of the trace whose hits it orders
 
     def built(self) -> Stage:
         """Return the module as the pipeline runs it."""
@@ -108,8 +108,13 @@ class PlacedContract(StageContract):
             self.check(trace, outcome.updates.get(stage.writes[0]))
 
     def check(self, trace: Trace, found: Any) -> None:
-        """Assert that `found`, written on `trace`, is what the stages behind it need: by default a text."""
-        assert found and found.strip()
+        """Assert that `found`, written on `trace`, is what the stages behind it need: a text, or an order of hits."""
+        if self.among:
+            hits = getattr(trace, self.among)
+            every = [hit for one in hits.values() for hit in one] if isinstance(hits, dict) else hits
+            assert _is_ranking(found, among=every)
+        else:
+            assert found and found.strip()
 
 
 class UnderstandingContract(PlacedContract):
@@ -146,28 +151,19 @@ class SearchContract(PlacedContract):
 class FusionContract(PlacedContract):
     """A fusion: `(lists, k) -> [(id, score)]`, `lists` being `{search: [(id, score)]}`."""
 
-    slot = "fusion"
-
-    def check(self, trace: Trace, found: Any) -> None:
-        assert _is_ranking(found, among=[hit for hits in trace.hits.values() for hit in hits])
+    slot, among = "fusion", "hits"
 
 
 class RerankerContract(PlacedContract):
     """A reranker: `(question, passages) -> scores`, None for a passage to leave out."""
 
-    slot = "rerank"
-
-    def check(self, trace: Trace, found: Any) -> None:
-        assert _is_ranking(found, among=trace.candidates)
+    slot, among = "rerank", "candidates"
 
 
 class SelectionContract(PlacedContract):
     """A selection: `(question, passages, scores) -> positions` that are kept, in the order in which they are read."""
 
-    slot = "select"
-
-    def check(self, trace: Trace, found: Any) -> None:
-        assert _is_ranking(found, among=trace.ranked)
+    slot, among = "select", "ranked"
 
 
 class ContextContract(PlacedContract):

@@ -23,7 +23,7 @@ from rag_lab.report.page.report_page import to_html, to_markdown
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.omissions import TruncationRecord
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder
-from rag_lab.runs.trace_file import read_traces, write_traces
+from rag_lab.runs.variant_files import read_traces, write_traces
 
 SIZES = {"small": {}, "large": {"corpus.chunk_size": 2000}}
 CUT = {

@@ -29,7 +29,7 @@ from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.score_tables import noise_table
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.omissions import SamePipeline
-from rag_lab.runs.trace_file import read_traces, write_traces
+from rag_lab.runs.variant_files import read_traces, write_traces
 from rag_lab.statistics.noise_components import noise, noise_floor
 
 NAN = float("nan")

@@ -18,7 +18,7 @@ from rag_lab.comparison.tables.stage_tables import latencies, stage_table
 from rag_lab.config import PipelineConfig
 from rag_lab.records import StageRecord
 from rag_lab.runs.run_folder import RECORD_FILE, write_json
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_traces
 
 BASE = np.linspace(0.2, 0.6, 40)
 WOBBLE = 0.01 * (np.arange(40) % 3 - 1)

@@ -11,8 +11,8 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.questions.preferences import Preferred, blind_trials
 from rag_lab.report.page.report_page import to_html
-from rag_lab.runs.preferences import Choice, Preference, add_preference
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.human_input import Choice, Preference, add_preference
+from rag_lab.runs.variant_files import write_traces
 from rag_lab.statistics.families import lone_answer
 
 PAIR = ("baseline", "rerank.name-query_likelihood")

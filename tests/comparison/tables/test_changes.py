@@ -17,7 +17,7 @@ from rag_lab.comparison.findings.conclusions import conclusions, topics
 from rag_lab.comparison.tables.changes import Changes, rank_biased_overlap, shared_at
 from rag_lab.records import Answer, Citation, Hit, Question, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_traces
 
 RANKINGS = st.lists(st.integers(0, 12), max_size=9, unique=True)
 PERSISTENCE = st.floats(0.05, 0.97)

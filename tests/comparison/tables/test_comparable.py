@@ -8,7 +8,7 @@ from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.tables.comparable import not_compared
 from rag_lab.config import PipelineConfig
 from rag_lab.records import Evidence, Hit, Question, Trace
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_traces
 
 DEEP, FLAT = ({"rerank.final_k": 10}, {"rerank.final_k": 3})
 

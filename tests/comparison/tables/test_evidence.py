@@ -10,7 +10,7 @@ from rag_lab import Pipeline, compare
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.tables.evidence import NO_CLASS, STATES
 from rag_lab.runs.run_folder import RunFolder, write_json
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_traces
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from rag_lab.experiment.executors.job_queue import TAKEN, WITHDRAWN, JobQueue, export_status, import_status
 from rag_lab.experiment.executors.local import Origin
 from rag_lab.experiment.executors.task import Task
-from rag_lab.runs.live_file import LIVE_FILE, LiveVariant, read_live
 from rag_lab.runs.run_folder import write_json
+from rag_lab.runs.variant_files import LIVE_FILE, LiveVariant, read_live
 
 
 def task(name, identity="i"):

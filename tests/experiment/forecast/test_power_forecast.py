@@ -9,7 +9,7 @@ from rag_lab.experiment.config import read_experiment
 from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import CONFIG_FILE, SCORES_FILE
-from rag_lab.runs.score_file import COLUMNS, write_scores
+from rag_lab.runs.variant_files import COLUMNS, write_scores
 
 MORE = [
     {"id": f"m{n}", "question": f"At how many bar does valve {n} open?", "evidence": [{"source": "press.md"}]}

@@ -6,7 +6,7 @@ import pytest
 from small_dataset import write_dataset
 from small_plans import EMBEDDER, SCORER
 
-from rag_lab.cli.sweeps.execute import run_with_status
+from rag_lab.cli.execute import run_with_status
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.forecast.caveats import refusals, truncation_sentences, truncations_of
 from rag_lab.experiment.forecast.describe import describe

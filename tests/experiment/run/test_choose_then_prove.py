@@ -16,8 +16,8 @@ from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan, to_try_again
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.shown_comparison import compare
-from rag_lab.runs.race_record import cost_of, read_race
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_manifest import cost_of, read_race
 
 SILENT = RunOptions(progress=False, check=False)
 

@@ -13,8 +13,7 @@ from rag_lab.experiment.executors.local import Done, Job
 from rag_lab.experiment.run.run_variants import CHECKED_FILE, check_run, check_variants, is_worth_checking
 from rag_lab.records import Question, Score, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_scores, write_traces
 
 from .test_sweep import write_experiment
 

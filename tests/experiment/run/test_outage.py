@@ -17,8 +17,7 @@ from rag_lab.memory.ledger import Ledger
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import Question, Score, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import read_traces, write_traces
+from rag_lab.runs.variant_files import read_traces, write_scores, write_traces
 
 from .test_sweep import write_experiment
 

@@ -6,8 +6,8 @@ import pytest
 
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.run.progress import SweepProgress
-from rag_lab.runs.live_file import LIVE_FILE, LiveVariant
 from rag_lab.runs.run_folder import RunFolder, write_json
+from rag_lab.runs.variant_files import LIVE_FILE, LiveVariant
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from rag_lab.experiment.run.outputs import whole
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan
 from rag_lab.records import Question, Score, Trace
-from rag_lab.runs.preferences import Preference, add_preference
+from rag_lab.runs.human_input import Preference, add_preference
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
-from rag_lab.runs.score_file import write_scores
-from rag_lab.runs.trace_file import write_traces
+from rag_lab.runs.variant_files import write_scores, write_traces
 
 OUTPUTS = ("report.html", "report.md", "scores.parquet", "plan.json", "experiment.yaml")
 

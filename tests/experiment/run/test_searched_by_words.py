@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.runs.trace_file import read_traces
+from rag_lab.runs.variant_files import read_traces
 
 OFF = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "rerank.name": "none"}
 HEAVY = ("torch", "sentence_transformers", "transformers", "llama_cpp", "xllamacpp", "ragas", "chromadb", "tokenizers")

@@ -14,8 +14,8 @@ from rag_lab.experiment.forecast.describe import describe
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import run_plan
 from rag_lab.experiment.run.trials import STUDY_FILE, open_trials
-from rag_lab.runs.race_record import cost_of, read_race
 from rag_lab.runs.run_folder import RunFolder
+from rag_lab.runs.run_manifest import cost_of, read_race
 
 pytestmark = [pytest.mark.slow, needs_postgres]
 

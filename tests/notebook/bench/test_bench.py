@@ -138,7 +138,7 @@ def test_stop_ends_at_the_next_step_and_what_was_computed_is_not_computed_again(
         bench.run()
     bench.stop()
     go_on.set()
-    bench.job.wait()
+    bench.job.join()
     assert bench.job.is_stopped and not bench.is_running
     assert bench.said == "Stopped before A: parse; what was computed until then is remembered."
     (column,) = bench.result.columns
@@ -163,7 +163,7 @@ def test_a_bench_that_is_made_again_while_the_last_one_runs_stops_it_and_shows_i
     again = Bench(first.pipeline, question="q2")
     again.run(wait=False)
     go_on.set()
-    again.job.wait()
+    again.job.join()
     assert first.job.is_stopped and again.result.asked.question_id == "q2"
     (column,) = again.result.columns
     assert column.trace.question.question_id == "q2" and column.trace.answer and not column.unfinished
@@ -267,7 +267,12 @@ def test_how_long_more_questions_take_is_told_by_what_one_took(answering: Callab
 
 def test_a_comparison_can_be_stopped(bench: Bench) -> None:
     bench.set("retrieval.mode", "tfidf")
-    bench.listeners.append(lambda: bench.job.stop() if bench.job and bench.job.step_now.startswith("B: ") else None)
+
+    def stop_at_second() -> None:
+        if bench.job and bench.job.step_now.startswith("B: ") and not bench.job.is_stopping:
+            bench.stop()
+
+    bench.listeners.append(stop_at_second)
     bench.try_on(3)
     assert bench.job.is_stopped and bench.compared is None and bench.said.startswith("Stopped before B: ")
     assert list((bench.pipeline.home / "compared").iterdir()) == []

@@ -5,7 +5,7 @@ import pytest
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.notebook.bench.experiment_file import add_variants
+from rag_lab.notebook.bench.toggles import add_variants
 
 START = PipelineConfig()
 RERANKED = START.override({"rerank.name": "query_likelihood"})

@@ -4,7 +4,7 @@ import pytest
 from factories import make_answer, make_hit, make_passage, make_question, make_trace
 
 from rag_lab.config import PipelineConfig
-from rag_lab.notebook.bench.side_by_side import Column, SideBySide, compared
+from rag_lab.notebook.bench.answers import Column, SideBySide, compared
 from rag_lab.records import Hit, StageRecord, Trace
 
 BASE = PipelineConfig()

@@ -58,7 +58,7 @@ def test_what_a_user_does_is_a_message_and_what_it_changed_goes_out_again(bench:
     widget.do({"do": "choose", "value": 1})
     assert widget.state["question"] == "What does alarm A7 of the oven mean?"
     widget.do({"do": "run"})
-    bench.job.wait()
+    bench.job.join()
     assert widget.state["columns"] == [["A", False], ["B", False]] and not widget.state["running"]
     assert "The burner is locked out." in widget.html and widget.state["done"]["search"]["bad"] == ""
     widget.do({"do": "pin", "value": "A"})
@@ -114,7 +114,7 @@ def test_a_run_leaves_the_kernel_free_and_is_stopped_by_a_message(answering: Cal
     widget.do({"do": "stop"})
     assert widget.state["stopping"]
     go_on.set()
-    widget._bench.job.wait()
+    widget._bench.job.join()
     assert widget.state["said"].startswith("Stopped before A: parse") and not widget.state["running"]
 
 

@@ -8,7 +8,7 @@ from run_folder_fixture import HOSTILE, build_run
 
 from rag_lab._kit.wording import short_verdict
 from rag_lab.evaluation.evaluate import Scores
-from rag_lab.notebook.views.scores_view import summary_table
+from rag_lab.notebook.views.pipeline_view import summary_table
 from rag_lab.records import Score
 from rag_lab.report.page.templates import prose
 from rag_lab.report.shown_comparison import ShownComparison, compare

@@ -5,7 +5,7 @@ import pytest
 from hostile_text import EVIL, controls_in
 from run_folder_fixture import HOSTILE, build_run
 
-from rag_lab.notebook.views.trace_view import rankings
+from rag_lab.notebook.display import rankings
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
 from rag_lab.report.shown_comparison import compare
 

@@ -23,7 +23,7 @@ from rag_lab.stages.answer.prompts import render_passages
 from rag_lab.stages.run_stage import stage_key
 from rag_lab.stores.config import StoreConfig
 from rag_lab.testing import HashEmbedder, ScriptedChat, StageContract, sample_index, sample_question
-from rag_lab.testing.sample_traces import WITHHELD, sample_trace
+from rag_lab.testing.doubles import WITHHELD, sample_trace
 
 COUNTER = ScriptedChat([])
 LONG = "# Press\n\n" + "".join(f"Rule {number}: the press stops at {number} bar.\n\n" for number in range(200))

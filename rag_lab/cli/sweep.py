@@ -17,6 +17,7 @@ from rag_lab.redaction import redact_value
 if TYPE_CHECKING:
     from rag_lab.experiment.new_project import Asked
 
+
 DEMO = "experiments/decisive.yaml"
 Labelled = Annotated[
     str, typer.Option(help="Whose questions are asked: a name, or a path.", autocompletion=completion.datasets)
@@ -65,7 +66,7 @@ def demo(out: shared.Out = None, jobs: shared.Jobs = "auto", yes: shared.Yes = F
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
     with _kernels_ahead(experiment, out):
-        from rag_lab.cli.sweeps import execute
+        from rag_lab.cli import execute
         from rag_lab.experiment.plan import plan
         from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 
@@ -130,7 +131,7 @@ def sweep(
     """
     wants_kernels = executor == "local" and not cold and not dry_run
     with _kernels_ahead(experiment, out) if wants_kernels else nullcontext():
-        from rag_lab.cli.sweeps import execute
+        from rag_lab.cli import execute
         from rag_lab.experiment.plan import plan
         from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 
@@ -173,8 +174,7 @@ def plan_(
         ),
     ] = None,
     pilot: Annotated[
-        int | None,
-        typer.Option(help="First run the experiment on so many questions, into results/<its name>-pilot."),
+        int | None, typer.Option(help="First run the experiment on so many questions, into results/<its name>-pilot.")
     ] = None,
     jobs: shared.Jobs = "auto",
     dry_run: Annotated[
@@ -203,7 +203,7 @@ def plan_(
     A margin, in the experiment file, is the largest mean loss that you would accept:
       margin: {retrieval.ndcg@5: 0.05}
     """
-    from rag_lab.cli.sweeps import execute
+    from rag_lab.cli import execute
     from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions, as_jobs
@@ -217,10 +217,11 @@ def plan_(
     checked = plan(experiment)
     if pilot is not None:
         small = plan(pilot_of_experiment(checked.experiment, pilot), folder=checked.folder)
+        options = RunOptions(as_jobs(jobs))
         if dry_run:
-            execute.start(small, None, RunOptions(as_jobs(jobs)), dry_run)
+            execute.start(small, None, options, dry_run)
             return
-        execute.run_with_status(small, None, RunOptions(as_jobs(jobs)), yes=yes)
+        execute.run_with_status(small, None, options, yes=yes)
     needed = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(needed or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     shell.next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
@@ -248,7 +249,7 @@ def run(
       rag-lab run --base laptop --set rerank.name=query_likelihood --dry-run
       rag-lab run --dataset path/to/my_dataset --metrics retrieval.ndcg@10,answer.abstention --answers 5
     """
-    from rag_lab.cli.sweeps import execute
+    from rag_lab.cli import execute
     from rag_lab.experiment.new_project import run_name
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions
@@ -310,7 +311,7 @@ def vary(
           --metrics retrieval.ndcg@10,answer.abstention
       rag-lab vary retrieval.base_k=10,20,40 rerank.final_k=3,5 corpus.chunk_size=400,800 --design random -n 6
     """
-    from rag_lab.cli.sweeps import execute
+    from rag_lab.cli import execute
     from rag_lab.experiment.new_project import file_for, write_file
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions, as_jobs

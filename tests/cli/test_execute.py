@@ -8,8 +8,7 @@ import yaml
 from small_dataset import write_dataset
 from typer.testing import CliRunner
 
-from rag_lab.cli import app
-from rag_lab.cli.sweeps import execute
+from rag_lab.cli import app, execute
 
 
 @pytest.fixture

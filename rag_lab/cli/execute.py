@@ -17,9 +17,8 @@ from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.models.card.small_model import small_model_note
 from rag_lab.runs.omissions import asked_sentence
-from rag_lab.runs.race_record import cost_of, read_race
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models, retry_sentence
+from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models, cost_of, read_race, retry_sentence
 
 LONG_MINUTES = 2
 

@@ -1,24 +1,37 @@
-"""One trace as one line of JSON in which nothing stands twice: `traces.jsonl`, see `docs/report.md`.
+"""What a variant leaves: `traces.jsonl`, `scores.parquet`, and `live.json` while it runs, as a sweep has one, too.
 
-A line has the fields of `Trace`, without those that hold what they hold before any stage has run, and these two:
+A trace is one line of JSON in which nothing stands twice, see `docs/report.md`. It has the fields of `Trace`, without
+those that hold what they hold before any stage has run, and these two:
 
 - `found`: each hit of the trace once, without the score that orders a list. A list of hits is a list of
   `[place in found, score]`, or `{"first": n, "of": "hits.bm25"}` where it is the beginning of another list.
 - `texts`: long texts that no earlier line has. All of a file are numbered in their order, from 0; `{"text": 3}` stands
   for one, and a prompt in which passages stand is a list of pieces.
+
+Files are written whole, without secrets. A `live.json` is gone at a proper end: one that is left names a process that
+was killed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
-from pydantic import TypeAdapter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
+from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.digest import whole_file
+from rag_lab._kit.machine import Process
 from rag_lab.errors import DamagedFile
-from rag_lab.records import Hit, Question, Trace
-from rag_lab.redaction import hide_known_jsons
+from rag_lab.records import Hit, Question, Score, Trace
+from rag_lab.redaction import hide_known, hide_known_jsons
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 _QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
@@ -58,11 +71,7 @@ def _written(trace: Trace, numbers: dict[str, int]) -> str:
 
 
 def _read(line: bytes, texts: list[str], known: Questions) -> Trace:
-    """Return the trace that `_written` wrote, or an earlier version, which wrote everything in full.
-
-    Raises:
-        ValueError, TypeError, AttributeError, LookupError: if it is none.
-    """
+    """Return the trace that `_written` wrote, or an earlier version, which wrote everything in full."""
 
     def in_full(written: str | Mapping[str, int]) -> str:
         return written if isinstance(written, str) else texts[written["text"]]
@@ -131,13 +140,10 @@ def _read_hits(data: dict[str, Any]) -> dict[str, Any]:
         if isinstance(written, dict):
             lists[name] = lists[written["of"]][: written["first"]]
             continue
-        ranked = []
-        for place, score in written:
-            one = found[place]  # copied field by field, as a run has hundreds of thousands
-            ranked.append(
-                Hit(one.parent_id, one.chunk_id, one.source, one.page, one.start, one.end, float(score), one.scores)
-            )
-        lists[name] = tuple(ranked)
+        lists[name] = tuple(  # copied field by field, as a run has hundreds of thousands
+            Hit(one.parent_id, one.chunk_id, one.source, one.page, one.start, one.end, float(score), one.scores)
+            for one, score in ((found[place], score) for place, score in written)
+        )
     searches = {search: lists.pop(f"{_SEARCH}{search}") for search in data["hits"]}
     return {"hits": searches, **lists}
 
@@ -167,3 +173,103 @@ def read_traces(path: Path, known: Questions | None = None) -> list[Trace]:
             except (ValueError, TypeError, AttributeError, LookupError):  # all but the first: JSON, and no trace
                 raise DamagedFile(path, f"line {number} is no trace") from None
     return traces
+
+
+# Column -> pandas dtype. `value` is null in the file, NaN in the frame, where `status` is not `scored`.
+COLUMNS = {
+    **{"variant_id": "string", "question_id": "string", "metric": "string", "repeat": "int64", "value": "float64"},
+    **{"status": "string", "reason": "string", "judge": "string", "seconds": "float64", "calls": "int64"},
+    "truncated_tokens": "int64",
+}
+
+
+def to_frame(by_variant: Mapping[str, Iterable[Score]]) -> pd.DataFrame:
+    """Return one row a score of each variant, in order, with the columns of `COLUMNS`."""
+    import pandas as pd
+
+    rows = []
+    for variant_id, scores in by_variant.items():
+        for score in scores:
+            row = {name: getattr(score, name) for name in COLUMNS if name != "variant_id"}
+            rows.append(row | {"variant_id": variant_id, "reason": hide_known(score.reason) if score.reason else ""})
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def write_scores(path: Path, scores: Mapping[str, Iterable[Score]] | pd.DataFrame) -> None:
+    """Write scores by variant, or a table with the columns of `COLUMNS`, whole or not at all."""
+    frame = to_frame(scores) if isinstance(scores, Mapping) else scores
+    with whole_file(path) as partial:
+        frame.to_parquet(partial, engine="pyarrow", index=False)
+
+
+def read_scores(*paths: Path) -> pd.DataFrame:
+    """Read what `write_scores` wrote, in order, one file at least, one after the other."""
+    import pandas as pd
+
+    frames = []
+    for path in paths:
+        try:
+            frames.append(pd.read_parquet(path, engine="pyarrow").astype(COLUMNS))
+        except (OSError, ValueError, KeyError, TypeError):  # pyarrow's own errors are the first two
+            raise DamagedFile(path, "it holds no scores") from None
+    return pd.concat(frames, ignore_index=True)
+
+
+LIVE_FILE = "live.json"  # in the folder of a run, of its sweep; in that of a variant, of that variant
+
+Live = TypeVar("Live", bound="LiveVariant | LiveSweep")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveVariant:
+    """A variant at work.
+
+    `done` of `total` questions have passed `stage` (`total` is None where nothing is counted), of which `known` were
+    there when it began, at `stage_began` in seconds since 1970. `remembered` and `computed` count the results of all
+    its stages; `failed` and `fell_back` the questions that did, and `reason` is the last one's.
+    """
+
+    stage: str
+    stage_began: float
+    done: int = 0
+    total: int | None = None
+    known: int = 0
+    remembered: int = 0
+    computed: int = 0
+    failed: int = 0
+    fell_back: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEnd:
+    """How a variant ended in this start of the sweep: `ok`, `failed` or `stopped`, and why."""
+
+    status: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSweep:
+    """A sweep at work: the process that conducts it, when it began and when it last said so, in seconds since 1970.
+
+    `step` is what it does: `plan`, `check`, `variants` or `report`. `running` are the ids of the variants that run, at
+    most `jobs` at a time, and when each began; `ended` those that have ended in this start.
+    """
+
+    process: Process
+    began: float
+    seen: float
+    jobs: int
+    step: str
+    running: dict[str, float] = field(default_factory=dict)
+    ended: dict[str, LiveEnd] = field(default_factory=dict)
+
+
+def read_live(folder: Path, kind: type[Live]) -> Live | None:
+    """Return what a variant or a sweep says of itself; None where it says nothing, or nothing that can be read."""
+    found: Live | None = None
+    with suppress(OSError, ValidationError):  # it has not begun, has ended, or the disk is full
+        found = adapter_of(kind).validate_json((folder / LIVE_FILE).read_bytes())
+    return found

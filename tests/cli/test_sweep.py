@@ -5,7 +5,7 @@ import json
 import pytest
 from small_dataset import write_dataset
 
-from rag_lab.cli.sweeps.sweep import parse_factors
+from rag_lab.cli.sweep import parse_factors
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import ExperimentConfig
 
