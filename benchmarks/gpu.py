@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from rag_lab.models.card.weight_facts import Cache
+from rag_lab.models.model_card import Cache
 
 CONTEXT, WRITTEN, BATCHES = 512, 64, (1, 8)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -154,7 +154,7 @@ def _encoders(tiny: bool) -> list[tuple[str, float]]:
 def _llamacpp(tiny: bool) -> None:
     import xllamacpp
 
-    from rag_lab.models.card.model_card import measure, model_card
+    from rag_lab.models.model_card import measure, model_card
     from rag_lab.models.shared import chat_model
 
     devices = ", ".join(str(device.get("name", device)) for device in xllamacpp.get_device_info())

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rag_lab.models.host.address import HOST_VARIABLE, OFF, model_host, model_processes
+from rag_lab.models.hosted import HOST_VARIABLE, OFF, model_host, model_processes
 
 MODELS = {
     "sentence_transformers:minilm": "embedder",
@@ -41,7 +41,7 @@ def told(found):
 ALONE = f"{KERNEL}\nprint(told(asked(*sys.argv[1:3])))"
 FORKS = f"""{KERNEL}
 import os
-shared.embedder(sys.argv[2]).load()
+shared.embedder(sys.argv[2]).loaded  # which loads the weights
 loaded = {{"cpu_s": time.process_time()}}
 for _ in range(int(sys.argv[3])):
     if child := os.fork():

@@ -17,8 +17,7 @@ from rag_lab.experiment import plan as planning
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.design import ExperimentError, expand
 from rag_lab.experiment.forecast.work import counted_tokens, stand_ins
-from rag_lab.models.options import parse_options
-from rag_lab.models.providers import MODEL_KINDS, providers_of
+from rag_lab.models.providers import MODEL_KINDS, parse_options, providers_of
 from rag_lab.records import Question, Trace
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

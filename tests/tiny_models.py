@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
-from rag_lab.models.local.gguf_file import gguf_metadata
+from rag_lab.models.local.gguf import gguf_metadata
 from rag_lab.models.weights import packaged
 
 

@@ -109,7 +109,7 @@ def list_(
     from huggingface_hub import CacheNotFound, scan_cache_dir
 
     from rag_lab.models.providers import MODEL_KINDS, providers_of
-    from rag_lab.models.remote.ollama_server import OllamaServer
+    from rag_lab.models.remote.ollama import OllamaServer
     from rag_lab.models.weights import packaged
 
     rows, note = [], ""
@@ -155,7 +155,7 @@ def pull(
     from tqdm import tqdm
 
     from rag_lab.models.providers import EMBEDDERS, ModelSpec, split_name
-    from rag_lab.models.remote.ollama_server import OllamaServer
+    from rag_lab.models.remote.ollama import OllamaServer
 
     if split_name(model, EMBEDDERS)[0] != "ollama":
         raise ModelError(
@@ -192,7 +192,7 @@ def show(
       rag-lab models show "llamacpp:smollm2?weights=q4_0&kv=q8_0" --measure
       rag-lab models show unsloth:qwen3-8b --batch 8
     """
-    from rag_lab.models.card import model_card
+    from rag_lab.models import model_card
     from rag_lab.models.shared import chat_model
 
     card = model_card.model_card(model, batch)
@@ -217,7 +217,7 @@ def check(
       rag-lab models check transformers:smollm2
       rag-lab models check "transformers:qwen3-8b?4bit=true&batch_size=4" --replies 50
     """
-    from rag_lab.models.local.generation import check_batch
+    from rag_lab.models.local.transformers import check_batch
     from rag_lab.models.shared import chat_model
 
     found = chat_model(model)

@@ -49,7 +49,7 @@ def worker(
     """
     from rag_lab.experiment.executors.job_queue import take_variants
     from rag_lab.experiment.executors.launchers import worker_command
-    from rag_lab.models.host.address import host_folder, model_host
+    from rag_lab.models.hosted import host_folder, model_host
     from rag_lab.runs.run_folder import known_name
 
     name = known_name(Path(run)) or run

@@ -8,7 +8,7 @@ from typing import Any
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus_profile.measures import Length, SimilarFiles
-from rag_lab.models.card.small_model import better_model, is_small_model
+from rag_lab.models.failover import better_model, is_small_model
 from rag_lab.models.providers import CHAT_MODELS, providers_of
 from rag_lab.models.shared import provider_problem
 from rag_lab.stores.sparse import analyzer_for

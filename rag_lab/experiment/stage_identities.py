@@ -27,8 +27,8 @@ from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Limits, checkout_file
 from rag_lab.experiment.design import Expansion, Variant
 from rag_lab.models import failover, prices, protocols, providers, shared, weights
-from rag_lab.models.card.weight_facts import downloaded_folder
 from rag_lab.models.config import ModelsConfig, alternatives
+from rag_lab.models.model_card import downloaded_folder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.redaction import redact_value

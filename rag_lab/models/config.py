@@ -1,7 +1,7 @@
 """The section of a configuration that says which model plays which role, and how several for one role are written."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -19,16 +19,6 @@ def alternatives(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in _BETWEEN.split(text))
 
 
-def is_failover(text: str) -> bool:
-    """Tell whether `text` names more than one model."""
-    return len(alternatives(text)) > 1
-
-
-def written(names: Iterable[str]) -> str:
-    """Return models as one text, the preferred one first."""
-    return " | ".join(names)
-
-
 def from_yaml(value: Any) -> Any:
     """Return {failover: [first, second]} as `first | second`, and any other value as it is."""
     if not isinstance(value, Mapping):
@@ -37,7 +27,7 @@ def from_yaml(value: Any) -> Any:
     listed = [name.strip() for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
     if set(value) != {_KEY} or len(listed) != len(names or ()) or len({*listed}) < max(2, len(listed)):
         raise ModelError("several models for one role are written {failover: [first, second]}, each by provider:name")
-    return written(listed)
+    return " | ".join(listed)
 
 
 class ModelsConfig(Section):
@@ -53,19 +43,17 @@ class ModelsConfig(Section):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _in_one_text(cls, value: Any) -> Any:
+    def _names_providers(cls, value: Any) -> Any:
         try:
-            return from_yaml(value)
+            value = from_yaml(value)
         except ModelError as error:
             raise ValueError(str(error)) from None
-
-    @field_validator("*")
-    @classmethod
-    def _names_a_provider(cls, value: str) -> str:
+        if not isinstance(value, str):
+            return value
         for one in alternatives(value):
             provider, _, name = one.partition(":")
             if not provider or not name:
                 raise ValueError("a model is named provider:name")
         if holds_secret(value):
             raise ValueError("a model name must not hold secrets (set the provider's environment variable instead)")
-        return written(alternatives(value))
+        return " | ".join(alternatives(value))

@@ -7,7 +7,7 @@ the questions concerned.
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -193,11 +193,11 @@ class CustomScorer(_CustomModel):
         return [float(value) for value in rows]
 
 
+@dataclass(eq=False)
 class _Close:
     """What a model computed, equal to what differs from it by no more than the order of additions explains."""
 
-    def __init__(self, rows: protocols.Vectors) -> None:
-        self.rows = rows
+    rows: protocols.Vectors
 
     def __eq__(self, other: object) -> bool:
         return (

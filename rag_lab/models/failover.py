@@ -1,19 +1,24 @@
-"""Which of several models plays a role: the first that answers a check; and why another cannot be used.
+"""Which of several models plays a role: the first that answers a check; why another cannot be used; and a better one.
 
 It is chosen before the role's first call, and a pipeline keeps it: the answers of a variant are one model's, and are
-remembered by that model's identity. What fails later fails; the next start of the same command chooses again.
+remembered by that model's identity. What fails later fails; the next start of the same command chooses again. Next to
+a text that a packaged chat model wrote stands what to set instead on this machine.
 """
 
 import logging
+import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, runtime_checkable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
 
 from rag_lab._kit.machine import Hung, timed
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models import config, options, providers, requirements, weights
+from rag_lab.models import config, providers, requirements, weights
 
 CHECK_S = 2.0
 _LOG = logging.getLogger(__name__)
@@ -21,14 +26,6 @@ _HOLDS_S = 60.0  # the roles and variants of one process then agree, and a serve
 _chosen: dict[tuple[str, str], tuple[str, float]] = {}  # kind and text: a name, and when it was chosen
 _chosen_of: dict[str, list[str]] = {}
 _LOCK = threading.Lock()
-
-
-@runtime_checkable
-class Checkable(Protocol):
-    """A model that can say why it cannot be asked now."""
-
-    def problem(self, within_s: float) -> str:
-        """Return the sentence, or ''; a server that has not answered within the time does not answer."""
 
 
 def missing_requirement(kind: Kind, text: str) -> str:
@@ -50,7 +47,7 @@ def missing_requirement(kind: Kind, text: str) -> str:
 def why_unavailable(kind: Kind, text: str, model: Any) -> str:
     """Return why the model `text` cannot be asked now, in one sentence, or ''; no answer is waited for longer.
 
-    A server is asked whether it is there, weights of the hub whether they can be had.
+    A server's model says it itself, by its method `problem`; weights of the hub are asked for.
     """
 
     def require_weights() -> str:
@@ -62,7 +59,7 @@ def why_unavailable(kind: Kind, text: str, model: Any) -> str:
     try:
         if problem := missing_requirement(kind, text):
             return problem
-        return model.problem(CHECK_S) if isinstance(model, Checkable) else timed(require_weights, CHECK_S)
+        return str(model.problem(CHECK_S)) if hasattr(model, "problem") else timed(require_weights, CHECK_S)
     except Hung as error:
         return f"It {error}."
     except ModelError as error:
@@ -73,22 +70,22 @@ def missing(name: str, provider: providers.Provider, base_url: str = "") -> str:
     """Return what is not installed or not set for a provider, or ''. A server on this machine needs no key."""
     return (
         provider.missing
-        or ("" if options.on_loopback(base_url) else requirements.missing_key(provider.env))
+        or ("" if requirements.on_loopback(base_url) else requirements.missing_key(provider.env))
         or (requirements.cuda_problem(name) if provider.needs_cuda else "")
     )
 
 
-def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
+def choose_model(kind: Kind, text: Any, make: Callable[[str], Any]) -> Any:
     """Return the first model of `text` that answers within two seconds; the first, which will say why, if none does.
 
-    `text` is `first | second`, or one name, which is returned as it is.
+    `text` is `first | second`; one name, or an object, is returned as it is.
     """
-    if not config.is_failover(text):
+    names = config.alternatives(text) if isinstance(text, str) else ()
+    if len(names) < 2:
         return text
     with _LOCK:
         name, when = _chosen.get((kind.name, text), ("", 0.0))
         if not name or time.monotonic() - when > _HOLDS_S:
-            names = config.alternatives(text)
             for name, model in [(name, make(name)) for name in names]:
                 if not (problem := why_unavailable(kind, name, model)):
                     break
@@ -105,3 +102,53 @@ def choose_model(kind: Kind, text: str, make: Callable[[str], Any]) -> str:
 def chosen_models(texts: Iterable[str]) -> dict[str, list[str]]:
     """Return, of those texts that name several models, which of them were chosen in this process."""
     return {text: list(_chosen_of[text]) for text in dict.fromkeys(texts) if text in _chosen_of}
+
+
+KEY = "models.generation"
+_PORT_OF_OLLAMA = 11434
+
+
+def small_model_note(spec: object, what: str = "this") -> str:
+    """Return the note on `what` this chat model wrote; '' for any but the packaged ones."""
+    if not is_small_model(spec):
+        return ""
+    return (
+        f"A toy model wrote {what}: the packaged SmolLM2 (135 million parameters) shows that everything runs, and is "
+        f"often wrong. {better_model()}"
+    )
+
+
+def is_small_model(spec: object) -> bool:
+    """Tell whether a configuration's chat model is a packaged one; what is no name was brought by the user."""
+    if not isinstance(spec, str):
+        return False
+    try:
+        provider, name, _ = providers.split_name(spec, providers.CHAT_MODELS)
+    except ModelError:
+        return False
+    known = providers.providers_of(providers.CHAT_MODELS).get(provider)
+    return known is not None and bool(known.packaged) and name == known.packaged
+
+
+def better_model() -> str:
+    """Return what to set on this machine for a model worth asking, as a sentence; no key is repeated."""
+    chat = providers.providers_of(providers.CHAT_MODELS)
+    if not requirements.missing_key(chat["gemini"].env):
+        return f"Its key is set here, so take Gemini: --set {KEY}={chat['gemini'].example}"
+    ollama = chat["ollama"].example
+    port = None
+    with suppress(ValueError):
+        port = urlsplit(os.environ.get("OPENAI_BASE_URL", "")).port
+    if os.environ.get("OLLAMA_HOST") or port == _PORT_OF_OLLAMA:
+        return f"An Ollama server is named here, so take a model of it: --set {KEY}={ollama}"
+    if os.environ.get("OPENAI_BASE_URL"):
+        return f"OPENAI_BASE_URL is set here, so take a model of that server: --set {KEY}=openai:NAME"
+    if os.environ.get("OPENAI_API_KEY"):
+        return f"A key is set here, so take OpenAI: --set {KEY}=openai:gpt-4o-mini"
+    # torch is loaded for the second question alone
+    if not requirements.missing_package("unsloth", "unsloth") and not requirements.cuda_problem("unsloth"):
+        return f"There is a GPU here, so take: --set {KEY}={chat['unsloth'].example}"
+    install = "" if shutil.which("ollama") else "install Ollama (https://ollama.com), "
+    return (
+        f"No key and no GPU is set up here; {install}run `rag-lab models pull {ollama}`, then take --set {KEY}={ollama}"
+    )

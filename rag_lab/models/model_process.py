@@ -23,12 +23,10 @@ from typing import Any
 from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, peak_of
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models import providers, shared, weights
-from rag_lab.models.card.model_card import model_card
-from rag_lab.models.card.weight_facts import gguf_cache
-from rag_lab.models.host import address, messages
+from rag_lab.models import hosted, providers, shared, weights
 from rag_lab.models.local.causal import transformers_copy
-from rag_lab.models.local.gguf_file import gguf_metadata
+from rag_lab.models.local.gguf import gguf_metadata
+from rag_lab.models.model_card import gguf_cache, model_card
 
 _ON_TOP = 1.1  # of weights and cache: buffers, and fragments of memory
 _PROCESS_MB = 400.0  # the libraries, and the context of a GPU
@@ -48,8 +46,9 @@ def foretold_mb(kind: Kind, model: str) -> float:
             # a GGUF file's weights and caches: its card reads the whole file, this the head alone
             made = shared.model_of(providers.CHAT_MODELS, model)
             path: Path = made.stored_path()
-            cache = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16")
-            weights_mb = bytes_on_disk(path) / 2**20 + (cache.mb(made.context_tokens) * made.caches if cache else 0.0)
+            cache, (servers, _, prefixes) = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16"), made.shape
+            cache_mb = cache.mb(made.context_tokens) * servers * prefixes if cache else 0.0
+            weights_mb = bytes_on_disk(path) / 2**20 + cache_mb
         else:
             name = providers.ModelSpec.parse(model, kind).name
             location = weights.find(name).location
@@ -59,13 +58,13 @@ def foretold_mb(kind: Kind, model: str) -> float:
     return weights_mb * _ON_TOP + _PROCESS_MB
 
 
-def make_room(folder: Path, need_mb: float, device: str, end: Callable[[address.ProcessRecord, Path], None]) -> None:
+def make_room(folder: Path, need_mb: float, device: str, end: Callable[[hosted.ProcessRecord, Path], None]) -> None:
     """End models that are held, the longest unused first, until one that needs so much fits, or none is left.
 
     Only those count that are on the same device.
     """
-    budget_mb = address.model_budget_mb()
-    while others := [one for one in address.model_processes(folder) if one.device == device]:
+    budget_mb = hosted.model_budget_mb()
+    while others := [one for one in hosted.model_processes(folder) if one.device == device]:
         resident_mb = sum(one.memory_mb for one in others)
         if budget_mb is not None:
             left_mb: float | None = budget_mb - resident_mb
@@ -94,9 +93,9 @@ class ModelProcess:
             device = device_or_default(device).partition(":")[0]
         need_mb = foretold_mb(kind, model)
         make_room(folder, need_mb, device, _end)
-        made.load()
-        self._listener = Listener(address.socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
-        address.write_process(
+        _ = made.loaded  # the weights are loaded
+        self._listener = Listener(hosted.socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
+        hosted.write_process(
             folder, name, model, device, max(need_mb, (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0)
         )
 
@@ -104,7 +103,7 @@ class ModelProcess:
         """Answer calls until it is told to end. The call that computes then comes to its end."""
         threading.Thread(target=self._accept, daemon=True).start()
         self._is_ending.wait()
-        Path(address.socket_path(self.folder, self.name)).unlink(missing_ok=True)
+        Path(hosted.socket_path(self.folder, self.name)).unlink(missing_ok=True)
         (self.folder / f"{self.name}.holder").unlink(missing_ok=True)
         until_s = time.monotonic() + _GRACE_S
         while any(self._callers.copy().values()) or (self._callers and time.monotonic() < until_s):
@@ -124,7 +123,7 @@ class ModelProcess:
     def _answer(self, connection: Connection) -> None:
         me = threading.current_thread()
         with suppress(EOFError, OSError):  # a caller that was killed
-            asked = messages.receive(connection)
+            asked = hosted.receive(connection)
             if asked.head.get("do") == "end":
                 self._callers.pop(me)
                 self._is_ending.set()
@@ -132,45 +131,45 @@ class ModelProcess:
             self._callers[me] = True
             with connection, self._computes:
                 if not connection.poll():  # else its end: nobody waits for the reply any more
-                    messages.send(
-                        connection, messages.Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked)
+                    hosted.send(
+                        connection, hosted.Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked)
                     )
         self._callers.pop(me)
 
-    def _reply(self, asked: messages.Sent) -> messages.Sent:
+    def _reply(self, asked: hosted.Sent) -> hosted.Sent:
         try:
             reply, peak_mb = peak_of(lambda: _computed(asked))
         except Exception as error:  # whatever a library raises is told where it was asked
-            return messages.Sent({"error": messages.error_sent(error)})
+            return hosted.Sent({"error": hosted.error_sent(error)})
         finally:
             with suppress(OSError):  # when it was last used
                 os.utime(self.folder / f"{self.name}.holder")
-        return messages.Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
+        return hosted.Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
 
 
-def _computed(asked: messages.Sent) -> messages.Sent:
+def _computed(asked: hosted.Sent) -> hosted.Sent:
     kind = next(kind for kind in providers.MODEL_KINDS if kind.name == asked.head["kind"])
     model: Any = shared.model_of(kind, asked.head["model"])
     match asked.head["do"]:
         case "generate":
-            return messages.Sent(
-                {"replies": [asdict(reply) for reply in model.generate(messages.requests_received(asked))]}
+            return hosted.Sent(
+                {"replies": [asdict(reply) for reply in model.generate(hosted.requests_received(asked))]}
             )
         case "count_tokens":
-            return messages.Sent({"tokens": model.count_tokens(asked.head["text"])})
+            return hosted.Sent({"tokens": model.count_tokens(asked.head["text"])})
         case "score":
-            return messages.Sent(
+            return hosted.Sent(
                 {"scores": model.score([(question, passage) for question, passage in asked.head["pairs"]])}
             )
         case "embed_documents" | "embed_queries" as method:
-            return messages.vectors_sent(getattr(model, method)(asked.head["texts"]))
+            return hosted.vectors_sent(getattr(model, method)(asked.head["texts"]))
     raise ValueError(f"no call of a model is named {asked.head['do']!r}")
 
 
-def _end(holder: address.ProcessRecord, folder: Path) -> None:
+def _end(holder: hosted.ProcessRecord, folder: Path) -> None:
     """Tell another process to end, and wait until its memory is free."""
-    with suppress(OSError, EOFError), Client(address.socket_path(folder, holder.name), "AF_UNIX") as connection:
-        messages.send(connection, messages.Sent({"do": "end"}))
+    with suppress(OSError, EOFError), Client(hosted.socket_path(folder, holder.name), "AF_UNIX") as connection:
+        hosted.send(connection, hosted.Sent({"do": "end"}))
         connection.recv_bytes()
 
 
@@ -182,7 +181,7 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print goes to the log
 
     def end_with_sweep() -> None:
-        while address.is_open(folder):
+        while hosted.is_open(folder):
             time.sleep(_LOOK_EVERY_S)
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
@@ -193,7 +192,7 @@ def main() -> None:
         process = ModelProcess(folder, name, kind, model)
     except Exception as error:
         if not isinstance(error, OSError) or error.errno != errno.EADDRINUSE:  # else a killed kernel started another
-            problem = {"error": messages.error_sent(error)}
+            problem = {"error": hosted.error_sent(error)}
     with suppress(BrokenPipeError), output:  # the kernel that waited was killed: others will ask
         json.dump(problem, output)
     if process is not None:

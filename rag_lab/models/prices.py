@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
 _LOG = logging.getLogger(__name__)
-
+_UNPRICED: set[str] = set()  # models of which that was logged
 VARIABLE = "RAG_LAB_PRICES"
 FILE = "prices.toml"
 # Of our providers and LangChain's: the name that genai-prices gives it, where that is another one.
@@ -115,14 +115,11 @@ def cost_usd(provider: str, model: str, tokens_in: int, tokens_out: int) -> floa
     """Return what a call cost; 0 for a model without a known price, which is logged once."""
     found = price(provider, model)
     if found is None:
-        _log_unknown(model)
+        if model not in _UNPRICED:
+            _UNPRICED.add(model)
+            _LOG.warning("No price is known for the model %s: its calls count as 0 dollars.", model)
         return 0.0
     return found.cost_usd(tokens_in, tokens_out)
-
-
-@cache
-def _log_unknown(model: str) -> None:
-    _LOG.warning("No price is known for the model %s: its calls count as 0 dollars.", model)
 
 
 @cache

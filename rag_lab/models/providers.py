@@ -1,52 +1,120 @@
-"""Which providers there are, as data, and names of models: `provider:name?option=value`. A provider is one entry."""
+"""Which providers there are, as data, and names of models: `provider:name?option=value`. A provider is one entry.
+
+Options (`?context=8192&device=cpu`) are typed; a secret is never an option.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
+from urllib.parse import unquote
 
 from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.errors import ModelError, unknown_name
-from rag_lab.models.local.gguf_storage import KV_TYPES, WEIGHTS
-from rag_lab.models.options import Option, Value, parse_options
-from rag_lab.redaction import redact_value
+from rag_lab.models.local.gguf import KV_TYPES, WEIGHTS
+from rag_lab.models.requirements import check_url
+from rag_lab.redaction import names_secret, redact_value
+
+Value = str | int | float | bool
+_SHOWN_CHARS = 40
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its type, its smallest and its largest value, its allowed values, and the argument it sets."""
+
+    kind: type[str] | type[int] | type[float] | type[bool]
+    minimum: int = 1
+    maximum: int = 10_000_000
+    choices: tuple[str, ...] = ()
+    argument: str = ""  # the constructor's argument, where it cannot have the option's name
+
+
+def parse_options(text: str, allowed: Mapping[str, Option]) -> dict[str, Value]:
+    """Return the options written in `text` (`key=value&key=value`), typed, in the order given."""
+    values: dict[str, Value] = {}
+    for part in filter(None, text.split("&")):
+        key, equals, raw = part.partition("=")
+        if key not in allowed:
+            if not equals:
+                raise ModelError("An option of a model is written name=value, and one of them is not.")
+            if names_secret(key):
+                raise ModelError(
+                    f"A model name must not hold secrets ({key!r}); set the provider's environment variable instead."
+                )
+            unknown = unknown_name("option of this model", key, allowed) if allowed else ""
+            raise ModelError(unknown or f"This model has no option {key!r}.")
+        if key in values:
+            raise ModelError(f"The option {key!r} of a model is given twice; give it once.")
+        values[key] = _typed(key, unquote(raw), allowed[key])
+    return values
+
+
+def _typed(key: str, raw: str, option: Option) -> Value:
+    if option.kind is bool:
+        if (value := _TRUTH.get(raw.lower())) is None:
+            raise ModelError(f"The option {key} must be true or false, got {raw!r}.")
+        return value
+    if option.kind is str:
+        if option.choices and raw not in option.choices:
+            raise ModelError(unknown_name(f"value of the option {key}", raw, option.choices))
+        if not raw:
+            raise ModelError(f"The option {key} is empty; give it a value or leave it out.")
+        if key == "base_url":
+            check_url(raw, "The option base_url")
+        return raw
+    is_whole = option.kind is int
+    try:
+        number = int(raw) if is_whole else float(raw)
+    except ValueError:
+        number = -1
+    if not option.minimum <= number <= option.maximum or number <= 0:
+        noun = "whole number" if is_whole else "number"
+        bound = f"of at least {option.minimum}" if option.minimum else "above 0"
+        shown = raw if len(raw) <= _SHOWN_CHARS else f"{raw[:_SHOWN_CHARS]}…"
+        raise ModelError(f"The option {key} must be a {noun} {bound} and at most {option.maximum:,}, got {shown!r}.")
+    return number
+
 
 _DEVICE = {"device": Option(str)}
 _DTYPE = {"dtype": Option(str, choices=("float32", "bfloat16", "float16"))}
 _BATCH = {"batch_size": Option(int, maximum=100_000)}
 _CONTEXT = {"context": Option(int, minimum=16)}
 _MAX_TOKENS = {"max_tokens": Option(int, minimum=16)}
-_THREADS = {"threads": Option(int, maximum=1024)}
 _REMOTE = {
     "base_url": Option(str),
     "concurrency": Option(int, maximum=1024),
     "max_attempts": Option(int, maximum=100),
     "timeout_s": Option(float, minimum=0, maximum=86_400),
 }
-_RATES = {
+_SERVICE = {
+    **_REMOTE,
     "requests_per_minute": Option(int, maximum=10_000_000),
     "tokens_per_minute": Option(int, maximum=100_000_000),
 }
-_SERVICE = {**_REMOTE, **_RATES}
 _OLLAMA = {**_REMOTE, **_CONTEXT, "keep_alive": Option(str)}
 _VECTORS = {**_BATCH, "dimensions": Option(int), "document_prefix": Option(str), "query_prefix": Option(str)}
 _FOUR_BIT = {"4bit": Option(bool, argument="four_bit")}
 _RERANK = "rag_lab.models.remote.rerankers"
-_SERVER: dict[str, Any] = {"is_server": True}
-_GEMINI = {
-    **_SERVER,
+_GEMINI: dict[str, Any] = {
+    "is_server": True,
     "needs": "langchain_google_genai",
     "install": "langchain-google-genai",
     "env": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 }
-_OLLAMA_SERVER = {
-    **_SERVER,
+_OLLAMA_SERVER: dict[str, Any] = {
+    "is_server": True,
     "install": "langchain-ollama",
-    "problem": "rag_lab.models.remote.ollama_server:OllamaServer.server_problem",
+    "problem": "rag_lab.models.remote.ollama:OllamaServer.server_problem",
 }
-_OPENAI = {**_SERVER, "install": "langchain-openai", "env": ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
-_RERANKER = {**_SERVER, "needs": "httpx"}
+_OPENAI: dict[str, Any] = {
+    "is_server": True,
+    "install": "langchain-openai",
+    "env": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+}
+_RERANKER: dict[str, Any] = {"is_server": True, "needs": "httpx"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +142,8 @@ CHAT_MODELS = Kind(
             example="llamacpp:smollm2",
             options={
                 **_CONTEXT,
-                **_THREADS,
                 **_MAX_TOKENS,
+                "threads": Option(int, maximum=1024),
                 "weights": Option(str, choices=WEIGHTS),
                 "kv": Option(str, choices=KV_TYPES),
                 "batch": Option(int, maximum=65_536),
@@ -222,7 +290,7 @@ QUERY_LIKELIHOODS = Kind(
     "rag_lab.query_likelihoods",
     {
         "transformers": Provider(
-            "rag_lab.models.local.query_likelihood:QueryLikelihoodScorer",
+            "rag_lab.models.local.causal:QueryLikelihoodScorer",
             "causal models of the hub: how likely the question is, given the passage",
             "transformers",
             example="transformers:smollm2",
@@ -272,7 +340,7 @@ def split_name(text: str, kind: Kind) -> tuple[str, str, str]:
     """Return provider, name and options of `provider:name?options`."""
     provider, colon, rest = text.strip().partition(":")
     name, _, options = rest.partition("?")
-    if not colon or not provider or not name:
+    if not (colon and provider and name):
         example = next(iter(providers_of(kind).values())).example
         raise ModelError(f"A model is named provider:name, for example {example}; got {redact_value(text)!r}.")
     return provider, name, options

@@ -117,7 +117,12 @@ class RememberedEmbedder:
                 texts = list(portion.values())
                 attributes = {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}
                 with span(f"embed {kind}", attributes) as call:
-                    vectors = _checked(embed(texts), len(portion))
+                    vectors = np.asarray(embed(texts), dtype=np.float32)
+                    if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+                        raise ModelError(  # what must never be remembered
+                            f"The embedding model returned an array of shape {vectors.shape} for {len(texts)} texts "
+                            "where one finite vector for each is needed; choose another embedding model."
+                        )
                     if call.is_recording:
                         tokens = sum(self.text_tokens(texts, kind)) or None
                         call.set(gen_ai__request__model=spec_of(self.inner) or None, gen_ai__usage__input_tokens=tokens)
@@ -142,17 +147,6 @@ class RememberedEmbedder:
                 elif seconds < _TELL_EVERY_S:
                     n_texts = min(_MOST_TEXTS, 2 * n_texts)
         return made
-
-
-def _checked(vectors: protocols.Vectors, n_texts: int) -> protocols.Vectors:
-    """Refuse what must never be remembered."""
-    vectors = np.asarray(vectors, dtype=np.float32)
-    if vectors.ndim != 2 or len(vectors) != n_texts or not np.isfinite(vectors).all():
-        raise ModelError(
-            f"The embedding model returned an array of shape {vectors.shape} for {n_texts} texts where one finite "
-            "vector for each is needed; choose another embedding model."
-        )
-    return vectors
 
 
 @dataclass(frozen=True)

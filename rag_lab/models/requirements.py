@@ -1,4 +1,4 @@
-"""What a model needs before it can load: a package, a key, a GPU. Each absence is one sentence."""
+"""What a model needs before it can be asked: a package, a key, a GPU, an address. Each absence is one sentence."""
 
 import importlib
 import importlib.util
@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 from types import ModuleType
+from urllib.parse import urlsplit
 
 from rag_lab.errors import ModelError
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def missing_package(module: str, package: str) -> str:
@@ -57,3 +60,23 @@ def require_key(names: Sequence[str]) -> str:
     if problem:
         raise ModelError(problem)
     return next(value for name in names if (value := os.environ.get(name)))
+
+
+def on_loopback(url: str) -> bool:
+    """Tell whether an address is of this machine, where a server needs no key."""
+    return urlsplit(url).hostname in _LOOPBACK
+
+
+def check_url(url: str, what: str) -> None:
+    """Refuse an address that is not http(s) or that carries a secret, without repeating it."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ModelError(f"{what} must be an address such as http://127.0.0.1:8000/v1.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ModelError(
+            f"{what} must not hold a user, a password or a query; set the provider's environment variable."
+        )

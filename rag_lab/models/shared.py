@@ -18,19 +18,13 @@ from rag_lab._kit.observability import is_traced, span
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError, RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
-from rag_lab.models import custom_models, failover, prices, protocols, providers, truncation
-from rag_lab.models.host.hosted import hosted
+from rag_lab.models import custom_models, failover, prices, protocols, providers, truncation, weights
+from rag_lab.models.hosted import hosted
 
 _WAIT_S = 0.2
 _NAMED: dict[tuple[str, str, str], Any] = {}  # kind, name, digest of the source: an edited one is another one
 _GIVEN: dict[tuple[str, int], tuple[Any, Any]] = {}  # kind, address: the object, held so that it keeps that, and ours
 _LOCK = threading.Lock()
-
-
-def metered(model: protocols.ChatModel, spec: str, purpose: str) -> protocols.ChatModel:
-    """Return `model`; its calls are booked under `purpose` where the environment names a ledger, and may be spans."""
-    ledger, payer = environment_ledger()
-    return MeteredChat(model, spec, ledger, payer, purpose) if ledger or is_traced() else model
 
 
 def booked(model: protocols.ChatModel, purpose: str) -> protocols.ChatModel:
@@ -82,28 +76,24 @@ class MeteredChat:
         while len(replies) < len(requests):
             rest = requests[len(replies) :]
             permit = self.ledger.ask(caller, [most_usd(self.inner, request) for request in rest])
-            if permit.numbers:
-                replies += self._booked(self.ledger, rest[: len(permit.numbers)], permit.numbers)
-            elif permit.wait:
+            if permit.wait and not permit.numbers:
                 time.sleep(_WAIT_S)
-            else:
-                replies += [protocols.ChatReply(error=permit.reason, transient=True) for _ in rest]
-        return replies
-
-    def _booked(
-        self, ledger: Ledger, requests: Sequence[protocols.ChatRequest], numbers: Sequence[int]
-    ) -> list[protocols.ChatReply]:
-        try:
-            replies = self._call(requests)
-        except RagLabError:  # the model cannot be used at all: nothing was asked
-            ledger.strike(numbers)
-            raise
-        except BaseException:
-            ledger.close(numbers)
-            raise
-        made = {n: reply for n, reply in zip(numbers, replies, strict=True) if reply.asked}
-        ledger.strike([number for number in numbers if number not in made])
-        ledger.correct(list(made), [Made(r.tokens_in, r.tokens_out, r.cost_usd, r.seconds) for r in made.values()])
+                continue
+            if not permit.numbers:
+                return replies + [protocols.ChatReply(error=permit.reason, transient=True) for _ in rest]
+            try:
+                some = self._call(rest[: len(permit.numbers)])
+            except RagLabError:  # the model cannot be used at all: nothing was asked
+                self.ledger.strike(permit.numbers)
+                raise
+            except BaseException:
+                self.ledger.close(permit.numbers)
+                raise
+            made = {n: reply for n, reply in zip(permit.numbers, some, strict=True) if reply.asked}
+            self.ledger.strike([number for number in permit.numbers if number not in made])
+            costs = [Made(one.tokens_in, one.tokens_out, one.cost_usd, one.seconds) for one in made.values()]
+            self.ledger.correct(list(made), costs)
+            replies += some
         return replies
 
     def _call(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
@@ -139,9 +129,12 @@ def chat_model(model: str | Any, purpose: str = "") -> protocols.ChatModel:
     Nothing is loaded before its first call. In a sweep its calls are entered in the run's ledger, under `purpose`: the
     stage or metric that they serve.
     """
-    model = _chosen(providers.CHAT_MODELS, model)
+    model = failover.choose_model(providers.CHAT_MODELS, model, partial(model_of, providers.CHAT_MODELS))
     found = model_of(providers.CHAT_MODELS, model)
-    return metered(cast(protocols.ChatModel, found), model if isinstance(model, str) else repr(found), purpose)
+    ledger, payer = environment_ledger()
+    if not ledger and not is_traced():
+        return cast(protocols.ChatModel, found)
+    return MeteredChat(found, model if isinstance(model, str) else repr(found), ledger, payer, purpose)
 
 
 def embedder(model: str | Any) -> protocols.Embedder:
@@ -170,7 +163,7 @@ def model_of(kind: Kind, model: str | Any) -> Any:
 
     Of `first | second` it is the first that answers; see `failover`.
     """
-    model = _chosen(kind, model)
+    model = failover.choose_model(kind, model, partial(model_of, kind))
     with _LOCK:
         if not isinstance(model, str):
             at = (kind.name, id(model))
@@ -191,11 +184,6 @@ def model_of(kind: Kind, model: str | Any) -> Any:
         return _NAMED[key]
 
 
-def _chosen(kind: Kind, model: str | Any) -> str | Any:
-    """Return the name of the model that plays the role where several are named, else what was given."""
-    return failover.choose_model(kind, model, partial(model_of, kind)) if isinstance(model, str) else model
-
-
 def _target(text: str) -> Callable[..., Any]:
     module, _, name = text.partition(":")
     found: Callable[..., Any] = attrgetter(name)(importlib.import_module(module))
@@ -209,10 +197,8 @@ def provider_problem(name: str, provider: providers.Provider) -> str:
     if provider.problem:
         return str(_target(provider.problem)())
     if provider.packaged:
-        from rag_lab.models.weights import packaged
-
         try:
-            packaged(provider.packaged)
+            weights.packaged(provider.packaged)
         except ModelError as error:
             return str(error)
     return ""

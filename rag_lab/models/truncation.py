@@ -56,9 +56,7 @@ def request_texts(request: ChatRequest) -> list[str]:
 class ReadsTexts(Protocol):
     """An embedding model that says how much of a text it reads."""
 
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens of one text that it reads; None where that is not known."""
+    most_tokens: int | None  # of one text that it reads; None where that is not known
 
     def text_tokens(self, texts: Sequence[str], kind: TextKind) -> list[int]:
         """Return how many tokens each text has for it, with what it puts around it; the weights are not loaded."""
@@ -68,9 +66,7 @@ class ReadsTexts(Protocol):
 class ReadsPairs(Protocol):
     """A scorer that says how much of a question with its passage it reads."""
 
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens that it reads, of what `pair_tokens` counts; None where that is not known."""
+    most_tokens: int | None  # that it reads, of what `pair_tokens` counts; None where that is not known
 
     def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
         """Return how many tokens of each pair count towards its limit; the weights are not loaded."""

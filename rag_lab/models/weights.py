@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.home import home_at_work
@@ -146,36 +147,41 @@ def allowed_names() -> str:
     return f"a short name ({short}), an existing folder or file, or a hub name such as BAAI/bge-m3"
 
 
+def read_json(path: Path | None, missing: Any) -> Any:
+    """Return what a JSON file of weights holds; `missing` where it is not there, damaged, or of another type."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path else missing
+    except (OSError, ValueError):
+        return missing
+    return found if isinstance(found, type(missing)) else missing
+
+
 @contextmanager
 def loading(source: Source) -> Iterator[None]:
-    """Raise whatever a library raises within as the sentence for weights that do not load."""
+    """Raise what a library raises within as the sentence for weights that do not load, shorter where it is known."""
     try:
         yield
     except ModelError:
         raise
     except Exception as error:
-        raise _loading_error(source, error) from error
-
-
-def _loading_error(source: Source, error: Exception) -> ModelError:
-    """Return the sentence for weights that do not load: what a library says, in fewer words where they are known."""
-    kind = type(error).__name__
-    if source.on_hub:
-        need = "it needs the network or an earlier download"
-        if kind == "RepositoryNotFoundError":
-            need = "there is none of this name, or HF_TOKEN may not read it"
-        return ModelError(
-            f"Cannot load {source.location!r} from the model hub ({kind}): {need}; otherwise give {allowed_names()}."
-        )
-    reason = " ".join(str(error).split())
-    if isinstance(error, FileNotFoundError):
-        reason = f"{Path(reason).name} is missing: copy or download the whole model"
-    elif "ignore_mismatched_sizes" in reason:
-        reason = "the weights have other sizes than config.json says: it is another model's"
-    else:  # without the folder that the user gave
-        folder = source.location.rstrip("/")
-        reason = reason.replace(f"{folder}/", "").replace(folder, source.name)[:200]
-    return ModelError(f"Cannot load the weights {source.name!r} ({kind}: {reason}).")
+        kind = type(error).__name__
+        if source.on_hub:
+            need = "it needs the network or an earlier download"
+            if kind == "RepositoryNotFoundError":
+                need = "there is none of this name, or HF_TOKEN may not read it"
+            raise ModelError(
+                f"Cannot load {source.location!r} from the model hub ({kind}): {need}; otherwise give "
+                f"{allowed_names()}."
+            ) from error
+        reason = " ".join(str(error).split())
+        if isinstance(error, FileNotFoundError):
+            reason = f"{Path(reason).name} is missing: copy or download the whole model"
+        elif "ignore_mismatched_sizes" in reason:
+            reason = "the weights have other sizes than config.json says: it is another model's"
+        else:  # without the folder that the user gave
+            folder = source.location.rstrip("/")
+            reason = reason.replace(f"{folder}/", "").replace(folder, source.name)[:200]
+        raise ModelError(f"Cannot load the weights {source.name!r} ({kind}: {reason}).") from error
 
 
 @cache

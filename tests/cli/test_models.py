@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from rag_lab.cli import app, models
 from rag_lab.errors import ModelError
-from rag_lab.models.local.generation import BatchCheck
+from rag_lab.models.local.transformers import BatchCheck
 from rag_lab.models.protocols import ChatReply
 from rag_lab.testing import ollama_server
 from tests.tiny_models import make_tiny_thinker
@@ -78,7 +78,7 @@ def test_replies_that_change_are_shown_without_what_a_terminal_obeys(monkeypatch
         together = [ChatReply("\x1b[31mred", tokens_out=4, seconds=1.0), *alone[1:]]
         return BatchCheck(tuple(alone), tuple(together))
 
-    monkeypatch.setattr("rag_lab.models.local.generation.check_batch", changed)
+    monkeypatch.setattr("rag_lab.models.local.transformers.check_batch", changed)
     told = call("check", "transformers:smollm2", "--replies", "3")
     assert "1 of 3 greedy replies change with the batch size (1 or 8)." in told
     assert "Tokens a second: 2.0 one at a time, 2.4 in batches." in told

@@ -11,7 +11,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.experiment.new_project import new_project
 from rag_lab.experiment.plan import plan
-from rag_lab.models.card.small_model import is_small_model
+from rag_lab.models.failover import is_small_model
 
 FILES = {"corpus", "README.md", "dataset.yaml", "experiment.yaml", "pipeline.yaml", "questions.jsonl"}
 

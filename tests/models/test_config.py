@@ -3,16 +3,16 @@ import yaml
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
-from rag_lab.models.config import alternatives, is_failover, written
+from rag_lab.models.config import alternatives
 
 BOTH = "ollama:qwen3:8b | gemini:gemini-2.5-flash"
 
 
 def test_a_text_of_one_model_is_that_model():
     assert alternatives("ollama:qwen3:8b?context=512") == ("ollama:qwen3:8b?context=512",)
-    assert not is_failover("mine:Model?pattern=a|b")
+    assert alternatives("mine:Model?pattern=a|b") == ("mine:Model?pattern=a|b",)
     assert alternatives(" a:b   |  c:d ") == ("a:b", "c:d")
-    assert written(alternatives(BOTH)) == BOTH
+    assert " | ".join(alternatives(BOTH)) == BOTH
 
 
 @pytest.mark.parametrize(

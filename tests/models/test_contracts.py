@@ -4,8 +4,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from rag_lab.models.local.causal import QueryLikelihoodScorer
 from rag_lab.models.local.llamacpp import LlamaCppChat
-from rag_lab.models.local.query_likelihood import QueryLikelihoodScorer
 from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder
 from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.protocols import ChatReply

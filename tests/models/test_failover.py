@@ -9,7 +9,7 @@ from rag_lab.experiment.stage_identities import limit_problems, model_problem, p
 from rag_lab.memory.results import Memory
 from rag_lab.models import failover, shared
 from rag_lab.models.protocols import ChatRequest, Message
-from rag_lab.models.remote import ollama_server as ollama
+from rag_lab.models.remote import ollama as ollama
 from rag_lab.records import Question, Trace
 from rag_lab.stages.answer.generate import Generate
 from rag_lab.stages.run_stage import run_stage

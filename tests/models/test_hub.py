@@ -44,20 +44,21 @@ print(json.dumps([first, second, look(), none, refused("lab/other")]))
 """
 
 
+def printed(code, hub, home, *arguments):
+    """What a process prints at its end that has its home there and knows this hub."""
+    settings = {"HF_ENDPOINT": hub, "HF_HOME": str(home / "hf"), "RAG_LAB_HOME": str(home / "home"),
+                "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}  # fmt: skip
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 @pytest.fixture(scope="module")
 def seen(tiny_cross_encoder, tmp_path_factory):
     home = tmp_path_factory.mktemp("hub")
     with loopback_hub({"lab/tiny": tiny_cross_encoder}) as url:
-        settings = {"HF_ENDPOINT": url, "HF_HOME": str(home / "hf"), "RAG_LAB_HOME": str(home), "HF_HUB_OFFLINE": "0"}
-        done = subprocess.run(
-            [sys.executable, "-c", IDENTITIES, url],
-            env={**os.environ, **settings},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+        return printed(IDENTITIES, url, home, url)
 
 
 def test_the_identity_before_the_download_is_the_one_after(seen):
@@ -150,27 +151,9 @@ def sweeps(folder, tiny_cross_encoder):
         if name == "deleted":
             shutil.rmtree(folder / "hf")
         with loopback_hub(models) as url:
-            done.append(_sweep(folder, name, url if name != "after" else "http://127.0.0.1:9"))
+            hub = url if name != "after" else "http://127.0.0.1:9"
+            done.append(printed(SWEEP, hub, folder, folder / "experiment.yaml", folder / name))
     return done
-
-
-def _sweep(folder, name, url):
-    settings = {
-        "HF_ENDPOINT": url,
-        "HF_HOME": str(folder / "hf"),
-        "RAG_LAB_HOME": str(folder / "home"),
-        "HF_HUB_OFFLINE": "0",
-        "HF_HUB_DISABLE_XET": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SWEEP, str(folder / "experiment.yaml"), str(folder / name)],
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 COSTLY = {"understand", "rerank", "generate"}

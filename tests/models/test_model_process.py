@@ -5,7 +5,7 @@ from tiny_models import write_tiny_gguf
 
 from rag_lab._kit.machine import free_mb
 from rag_lab.models import model_process
-from rag_lab.models.host.address import write_process
+from rag_lab.models.hosted import write_process
 from rag_lab.models.model_process import foretold_mb, make_room
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, QUERY_LIKELIHOODS
 

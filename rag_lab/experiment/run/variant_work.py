@@ -26,7 +26,7 @@ from rag_lab.evaluation.registry import AnyMetric, parse_name, reads_of
 from rag_lab.memory.results import Dropped
 from rag_lab.models import shared as registry
 from rag_lab.models.failover import chosen_models
-from rag_lab.models.host.hosted import model_processes_mb
+from rag_lab.models.hosted import PEAKS_MB
 from rag_lab.models.protocols import ChatModel
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
@@ -203,7 +203,7 @@ class VariantWork:
         failed = Counter(trace.failure.stage for trace in self.traces if trace.failure)
         roles, prompts = config.models.model_dump().values(), config.prompts.model_dump()
         declared, embedder = pipeline.dataset.language, parts.embedder
-        failover, hosted_mb = chosen_models([*roles, self.metric_embedding, self.judge or ""]), model_processes_mb()
+        failover, hosted_mb = chosen_models([*roles, self.metric_embedding, self.judge or ""]), sum(PEAKS_MB.values())
         index_price = pipeline.index.price(with_vectors=config.searches_vectors)
         embeds = any("embeddings" in parse_name(name).info.needs for name in self.metrics)
         # what was embedded for this variant, and for none before it

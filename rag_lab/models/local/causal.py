@@ -2,14 +2,15 @@
 
 transformers builds a tokenizer from a model's files in its own way, which changes with its versions, and takes seconds
 to import, with torch. What it has built is kept in the home folder, once for weights and version: later processes read
-that, and count the same.
+that, and count the same. Query likelihood, the scorer of these models, is how likely one finds the question, given the
+passage (UPR: Sachan, Lewis, Joshi, Aghajanyan, Yih, Pineau, Zettlemoyer, *Improving Passage Retrieval with Zero-Shot
+Question Generation*, EMNLP 2022, section 2.2: the mean log-probability of the question's tokens).
 """
 
 import hashlib
-import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 from rag_lab.errors import ModelError
 from rag_lab.models import requirements, weights
+from rag_lab.models.local import gguf
 from rag_lab.models.local.local_model import LocalModel, MachineMeter, keep_converted, without_progress_bars
 
 _LOG = logging.getLogger(__name__)
@@ -74,13 +76,8 @@ def token_counter(source: weights.Source, built: Callable[[], Any]) -> Count:
 
 def named_context(config: Path) -> int | None:
     """Return the context size that a model's config.json names itself; None where its class has to be asked."""
-    try:
-        found = json.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(found, dict) or any(name in found for name in _TEXT_PARTS):
-        return None
-    tokens = found.get("max_position_embeddings")
+    found = weights.read_json(config, {})
+    tokens = None if any(name in found for name in _TEXT_PARTS) else found.get("max_position_embeddings")
     return tokens if type(tokens) is int else None
 
 
@@ -161,18 +158,11 @@ class OnCausalLM(LocalModel):
         self.settings = settings
         self.name = settings.name
         self.runs_on = "cuda" if settings.four_bit else settings.device
-
-    @property
-    def weights_held(self) -> str:
-        """The settings."""
-        return f"transformers {self.settings}"
-
-    def load(self) -> None:
-        """Load the weights now."""
-        self._lm  # noqa: B018 - it is loaded when it is first read
+        self.weights_held = f"transformers {settings}"
 
     @cached_property
-    def _lm(self) -> CausalLM:
+    def loaded(self) -> CausalLM:
+        """The model with its tokenizer."""
         return self.settings.load()
 
 
@@ -209,7 +199,9 @@ def _load(settings: CausalSettings) -> CausalLM:
     source, device = weights.find(settings.name), device_or_default(settings.device)
     four_bit = settings.four_bit or _QUANTIZED_MARK in source.location
     if four_bit:
-        require_four_bit(settings.name)
+        if problem := requirements.cuda_problem(f"{settings.name} in 4 bits"):
+            raise ModelError(problem)
+        requirements.require_package("bitsandbytes", "rag_lab[quantized]")
     tokenizer = _load_tokenizer(settings.name)
     default = "float32" if device == "cpu" else "bfloat16"
     options: dict[str, Any] = {"dtype": getattr(torch, settings.dtype or default)}
@@ -241,16 +233,103 @@ def _load(settings: CausalSettings) -> CausalLM:
     return CausalLM(model.eval(), tokenizer, meter=meter)
 
 
-def require_four_bit(name: str) -> None:
-    """Refuse 4-bit weights where bitsandbytes or a GPU is missing."""
-    problem = requirements.cuda_problem(f"{name} in 4 bits")
-    if problem:
-        raise ModelError(problem)
-    requirements.require_package("bitsandbytes", "rag_lab[quantized]")
-
-
 def device_or_default(device: str) -> str:
     """Return `device`, or `cuda` where there is one, else `cpu`."""
     import torch
 
     return device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+_BEFORE = "Passage: "
+_AFTER = "\nPlease write a question based on this passage.\nQuestion:"
+_DECIMALS = 6  # the last digits of float32 depend on what shares a batch
+
+
+class QueryLikelihoodScorer(OnCausalLM):
+    """Scores in nats a token, at most 0. Weights: `smollm2`, a folder, a GGUF file or a hub name."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        four_bit: bool = False,
+        dtype: str = "",
+        device: str = "",
+        batch_size: int = 16,
+        passage_tokens: int = 160,
+    ) -> None:
+        super().__init__(CausalSettings(name, four_bit, dtype, device))
+        self.batch_size = batch_size
+        self.passage_tokens = self.most_tokens = passage_tokens  # that are read; questions are read whole
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, weights, how they are held, the prompt and the passage limit."""
+        return {
+            "provider": "transformers",
+            **self.settings.identity(),
+            "prompt": f"{_BEFORE}{{passage}}{_AFTER}",
+            "passage_tokens": self.passage_tokens,
+        }
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the mean log-likelihood a token of each question given its passage, in order, to six decimals."""
+        if not pairs:
+            return []
+        tokenizer = self.settings.tokenizer()
+
+        def tokens(text: str) -> list[int]:
+            ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+            return ids
+
+        with_marks, bare = tokenizer("x")["input_ids"][:1], tokens("x")[:1]
+        leading = with_marks if with_marks != bare else []  # what some models (Gemma, Llama) expect before everything
+        before, after = leading + tokens(_BEFORE), tokens(_AFTER)
+        passages = {text: tokens(text)[: self.passage_tokens] for text in {passage for _, passage in pairs}}
+        questions = {text: tokens(f" {text.strip()}") for text in {question for question, _ in pairs}}
+        rows = []  # tokens, and the position of the question's first one
+        for question, passage in pairs:
+            prompt = before + passages[passage] + after
+            rows.append((prompt + questions[question], len(prompt)))
+        order = sorted(range(len(rows)), key=lambda index: (len(rows[index][0]), rows[index][1], rows[index][0]))
+        scores: dict[int, float] = {}
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            scores.update(zip(batch, self._likelihoods([rows[index] for index in batch]), strict=True))
+        return [round(scores[index], _DECIMALS) for index in range(len(pairs))]
+
+    def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return how many tokens each pair's passage has; the tokenizer counts alone, that of a GGUF file at once."""
+        source = weights.find(self.name)
+        quick = gguf.gguf_tokenizer(Path(source.location)) if source.location.endswith(".gguf") else None
+        if quick is not None:
+            count: Count = lambda text: len(quick.encode(text, add_special_tokens=False).ids)  # noqa: E731
+        else:
+            count = self._count
+        lengths = {text: count(text) for text in {passage for _, passage in pairs}}
+        return [lengths[passage] for _, passage in pairs]
+
+    def _likelihoods(self, batch: Sequence[tuple[list[int], int]]) -> list[float]:
+        """Return the mean log-likelihoods of one batch.
+
+        Rows are padded on the right: causal attention never looks there, so no mask is needed and the fast kernel
+        runs. Logits are computed only from the first question of the batch on: the vocabulary is the dear part.
+        """
+        import torch
+
+        first = min(asked for _, asked in batch) - 1  # the position that predicts a question's first token
+        longest = max(len(ids) for ids, _ in batch)
+        ids = torch.tensor([row + [row[-1]] * (longest - len(row)) for row, _ in batch])
+        ids = ids.to(self.loaded.model.device)
+        with self.loaded.lock, torch.inference_mode():
+            kept = torch.arange(first, longest - 1, device=ids.device)
+            logits = self.loaded.model(input_ids=ids, use_cache=False, logits_to_keep=kept).logits.float()
+            chosen = logits.gather(2, ids[:, first + 1 :, None]).squeeze(2)
+            likelihoods = (chosen - logits.logsumexp(2)).double().cpu()
+        return [
+            float(values[asked - 1 - first : len(row) - 1 - first].mean())
+            for (row, asked), values in zip(batch, likelihoods, strict=True)
+        ]
+
+    @cached_property
+    def _count(self) -> Count:
+        return token_counter(weights.find(self.settings.name), self.settings.tokenizer)

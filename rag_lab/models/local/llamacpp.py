@@ -1,6 +1,17 @@
-"""llama.cpp in this process (xllamacpp): the default chat model, on any CPU, with JSON-constrained output."""
+"""llama.cpp in this process (xllamacpp): the default chat model, on any CPU, with JSON-constrained output.
 
+llama.cpp keeps what it has read of the last prompt and reads only what differs in the next one. Where that boundary
+falls depends on the prompt before, the arithmetic depends on where it falls, and greedy text changes now and then (two
+of thirty replies measured). Here the boundary is always the same for a request: everything before its last message is
+read from scratch once, and each request starts from exactly that, so few-shot prompts are still read once. Several such
+beginnings are kept, each in a slot of its own, so that stages which take turns do not read theirs again each time.
+"""
+
+import http.client
+import json
 import os
+import secrets
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -8,14 +19,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
-from rag_lab.models import protocols, requirements
-from rag_lab.models.local import gguf_file, gguf_storage, llamacpp_server
+from rag_lab.models import protocols, requirements, weights
+from rag_lab.models.local import gguf
 from rag_lab.models.local.local_model import LocalModel, MachineMeter
-from rag_lab.models.weights import Source, find
+from rag_lab.redaction import one_line
 
+Messages = list[dict[str, str]]
 _PACKAGED = "smollm2"
 _TEXTS_COUNTED = 65_536  # remembered: many questions find the same passages
 _LEAST_THOUGHT = 1  # what llama.cpp can end: a budget of 0 leaves thinking open that a template has begun
@@ -24,6 +37,102 @@ _TOKENS_AROUND = 16  # what a chat template puts around a message
 _SMALL_MB = 1_000  # of weights: such a model is given a server for each core that is left
 _MOST_SERVERS = 4
 _PREFIXES = 2  # as many stages with examples of their own take turns, where memory is no matter
+
+
+class ServerError(Exception):
+    """What llama.cpp said about one request."""
+
+
+class LlamaCppServer:
+    """Loads a GGUF file and answers one chat at a time."""
+
+    def __init__(
+        self,
+        path: Path,
+        context_tokens: int,
+        threads: int,
+        kv: str | None = None,  # type of the cache of keys and values
+        batch: int | None = None,  # tokens of a prompt that are read at a time
+        prefixes: int = 1,  # that are kept at a time, each in a cache of its own
+    ) -> None:
+        xllamacpp = requirements.require_package("xllamacpp", "xllamacpp")
+        self._key = secrets.token_urlsafe()  # other users of the machine must not use the loopback port
+        params = xllamacpp.CommonParams()
+        params.model.path = str(path)
+        params.n_ctx = context_tokens * prefixes
+        params.n_parallel = prefixes  # computing in several at once gave no gain on a CPU
+        params.kv_unified = False  # each has the whole context
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        if kv is not None:
+            params.cache_type_k = params.cache_type_v = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{kv.upper()}")
+            params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED  # values need it
+        if batch is not None:
+            params.n_batch = params.n_ubatch = batch
+        params.verbosity = -1
+        params.cache_ram_mib = 0  # by default up to 8 GiB of earlier prompts are kept
+        params.api_keys = [self._key]
+        try:
+            self._server = xllamacpp.Server(params)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise ModelError(
+                f"llama.cpp cannot load {path.name} ({one_line(str(error))}); give a whole GGUF file that fits in "
+                "memory."
+            ) from error
+        self._lock = threading.Lock()
+        slots: dict[int, tuple[Messages, dict[str, Any]] | None] = dict.fromkeys(range(prefixes))
+        self._slots = slots  # what each was last primed with, the longest unused first
+        self.count_tokens = lru_cache(maxsize=_TEXTS_COUNTED)(self._count_tokens)
+
+    def chat(self, messages: Messages, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return llama.cpp's chat completion."""
+        prefix = messages[:-1]
+        wanted = (prefix, settings["chat_template_kwargs"])  # a template may write its switch before the messages
+        with self._lock:
+            slot = next((slot for slot, known in self._slots.items() if known == wanted), next(iter(self._slots)))
+            known = self._slots.pop(slot)
+            self._slots[slot] = None
+            if prefix:  # the slot is brought to the state "has read exactly `prefix`"
+                reading = {
+                    "messages": prefix,
+                    "id_slot": slot,
+                    "max_tokens": 0,
+                    "temperature": 0,
+                    "add_generation_prompt": False,
+                    "chat_template_kwargs": settings["chat_template_kwargs"],
+                }
+                if wanted != known:
+                    self._call({**reading, "cache_prompt": False})
+                # drops the last request, and reads the last token of the prefix again
+                self._call({**reading, "cache_prompt": True})
+                self._slots[slot] = wanted
+            return self._call({"messages": messages, "id_slot": slot, "cache_prompt": bool(prefix), **settings})
+
+    def _call(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply = self._server.handle_chat_completions(request)
+        except ValueError as refused:  # a schema or a template that llama.cpp does not understand
+            raise ServerError(f"llama.cpp refused the request: {one_line(str(refused))}") from refused
+        content: dict[str, Any] = json.loads(reply) if isinstance(reply, str) else reply
+        if "error" in content:
+            error = content["error"]
+            if isinstance(error, dict) and error.get("type") == "exceed_context_size_error":
+                raise ServerError(
+                    f"The prompt has {error['n_prompt_tokens']} tokens and the context holds {error['n_ctx']}; shorten "
+                    "it or raise the model's option context."
+                )
+            message = error.get("message", error) if isinstance(error, dict) else error
+            raise ServerError(f"llama.cpp answered with an error: {one_line(str(message))}")
+        return content
+
+    def _count_tokens(self, text: str) -> int:
+        address = urlsplit(self._server.listening_address)
+        connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=60)
+        try:
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
+            connection.request("POST", "/tokenize", json.dumps({"content": text}), headers)
+            return len(json.loads(connection.getresponse().read())["tokens"])
+        finally:
+            connection.close()
 
 
 class LlamaCppChat(LocalModel):
@@ -37,9 +146,9 @@ class LlamaCppChat(LocalModel):
     the context is too small for both, the reply keeps its length and the thought gets what is left.
 
     Args:
-        weights: the type that they are stored in, a key of `gguf_storage.TYPES`, or `given` for the file as it is. The
+        weights: the type that they are stored in, a key of `gguf.TYPES`, or `given` for the file as it is. The
             default is Q8_0 for the packaged model, and as it is for another.
-        kv: the type of the cache of keys and values, one of `gguf_storage.KV_TYPES`; 16 bits where None.
+        kv: the type of the cache of keys and values, one of `gguf.KV_TYPES`; 16 bits where None.
         batch: tokens of a prompt that are read at a time; llama.cpp's own 512 where None.
     """
 
@@ -62,7 +171,7 @@ class LlamaCppChat(LocalModel):
         self.context_tokens = context
         self.max_tokens = max_tokens
         self.threads = threads
-        self.weights = weights or ("q8_0" if name == _PACKAGED else gguf_storage.GIVEN)
+        self.weights = weights or ("q8_0" if name == _PACKAGED else gguf.GIVEN)
         self.kv = kv
         self.batch = batch
         self._meter = MachineMeter()
@@ -70,25 +179,21 @@ class LlamaCppChat(LocalModel):
     def __repr__(self) -> str:
         return f"LlamaCppChat({self.name!r}, context={self.context_tokens})"
 
-    @property
+    @cached_property
     def weights_held(self) -> str:
         """The file, and all that it is loaded with."""
         asked = (self.context_tokens, self.max_tokens, self.threads, self.weights, self.kv, self.batch)
         return f"llama.cpp {self._source.location} {asked}"
 
-    def load(self) -> None:
-        """Load the weights now."""
-        self._servers  # noqa: B018 - they are made when they are first read
-
     def stored_path(self) -> Path:
         """Return the file that is loaded; it is made where the weights are to be stored in another type."""
         given = Path(self._source.location)
-        return given if self.weights == gguf_storage.GIVEN else gguf_storage.stored_as(given, self.weights)
+        return given if self.weights == gguf.GIVEN else gguf.stored_as(given, self.weights)
 
     @property
     def counts_alone(self) -> bool:
         """Whether tokens are counted without the weights: the file's tokenizer is one that is known."""
-        return gguf_file.gguf_tokenizer(Path(self._source.location)) is not None
+        return gguf.gguf_tokenizer(Path(self._source.location)) is not None
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, how they are stored, context size and library version."""
@@ -100,25 +205,19 @@ class LlamaCppChat(LocalModel):
             "provider": "llamacpp",
             "name": self._source.name,
             "weights": self._source.digest(),
-            "stored_as": "as given" if self.weights == gguf_storage.GIVEN else self.weights,
+            "stored_as": "as given" if self.weights == gguf.GIVEN else self.weights,
             "context_tokens": self.context_tokens,
             **{name: value for name, value in asked.items() if value is not None},
             "library": requirements.library("xllamacpp"),
             **({"thinking": 1} if self._card.thinks else {}),
         }
 
-    @property
-    def caches(self) -> int:
-        """How many whole contexts are held at a time."""
-        servers, _, prefixes = self._shape
-        return servers * prefixes
-
     def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order; requests that share earlier messages are answered together."""
         if not requests:
             return []
         order = sorted(range(len(requests)), key=lambda index: repr(requests[index].messages[:-1]))
-        free = deque(self._servers)  # loaded before any clock runs
+        free = deque(self.loaded)  # loaded before any clock runs
 
         def reply(index: int) -> protocols.ChatReply:
             server = free.popleft()
@@ -135,12 +234,12 @@ class LlamaCppChat(LocalModel):
         """Return the exact number of tokens that the model reads for `text`; its tokenizer alone counts where known."""
         return self._count(text)
 
-    def _reply(self, request: protocols.ChatRequest, server: llamacpp_server.LlamaCppServer) -> protocols.ChatReply:
+    def _reply(self, request: protocols.ChatRequest, server: LlamaCppServer) -> protocols.ChatReply:
         start = time.perf_counter()
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
         try:
             content, machine = self._meter.measured(lambda: server.chat(messages, self._settings(request)))
-        except llamacpp_server.ServerError as error:
+        except ServerError as error:
             return protocols.ChatReply(error=str(error), seconds=time.perf_counter() - start)
         choice, usage = content["choices"][0], content["usage"]
         text, inline = protocols.split_thinking(choice["message"].get("content") or "")
@@ -175,34 +274,35 @@ class LlamaCppChat(LocalModel):
         return settings
 
     @cached_property
-    def _card(self) -> gguf_file.GgufCard:
-        return gguf_file.gguf_card(gguf_file.gguf_metadata(Path(self._source.location), with_lists=False) or {})
+    def _card(self) -> gguf.GgufCard:
+        return gguf.gguf_card(gguf.gguf_metadata(Path(self._source.location), with_lists=False) or {})
 
     @cached_property
-    def _source(self) -> Source:
-        source = find(self.name)
+    def _source(self) -> weights.Source:
+        source = weights.find(self.name)
         if source.on_hub or not source.location.endswith(".gguf"):
             raise ModelError(f"llamacpp reads {_PACKAGED} or the path of an existing .gguf file, got {self.name!r}.")
-        if problem := gguf_file.gguf_problem(Path(source.location)):
+        if problem := gguf.gguf_problem(Path(source.location)):
             raise ModelError(f"llama.cpp cannot load {source.name}: it {problem}; download or copy it again.")
         return source
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        tokenizer = gguf_file.gguf_tokenizer(Path(self._source.location))
+        tokenizer = gguf.gguf_tokenizer(Path(self._source.location))
         if tokenizer is None:
-            return self._servers[0].count_tokens
+            return self.loaded[0].count_tokens
         return lru_cache(_TEXTS_COUNTED)(lambda text: len(tokenizer.encode(text, add_special_tokens=False)))
 
     @cached_property
-    def _servers(self) -> list[llamacpp_server.LlamaCppServer]:
-        servers, threads, prefixes = self._shape
-        settings = llamacpp_server.ServerSettings(self.context_tokens, threads, self.kv, self.batch, prefixes)
+    def loaded(self) -> list[LlamaCppServer]:
+        """The servers that have the weights."""
+        servers, threads, prefixes = self.shape
+        path, context = self.stored_path(), self.context_tokens
         with self._meter.loading():
-            return [llamacpp_server.LlamaCppServer(self.stored_path(), settings) for _ in range(servers)]
+            return [LlamaCppServer(path, context, threads, self.kv, self.batch, prefixes) for _ in range(servers)]
 
     @cached_property
-    def _shape(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, int, int]:
         """How many servers there are, threads of each, and prefixes that each keeps.
 
         A small model answers on each core that its threads leave over, sharing its weights.

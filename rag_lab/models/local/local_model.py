@@ -3,7 +3,6 @@
 import shutil
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,23 +17,16 @@ from rag_lab.records import MachineUse
 Result = TypeVar("Result")
 
 
-class LocalModel(ABC):
+class LocalModel:
     """A model whose weights are loaded into the process that asks it, when they are first needed."""
 
     name: str
+    weights_held: Any  # a text: which weights are loaded, and how; models that say the same share them
+    loaded: Any  # what computes; the weights are loaded when it is first read
     runs_on = ""  # the device that was asked for: `cpu`, `cuda`, ..., or '' for a GPU where there is one
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
-
-    @property
-    @abstractmethod
-    def weights_held(self) -> str:
-        """Which weights are loaded, and how: models that say the same share them."""
-
-    @abstractmethod
-    def load(self) -> None:
-        """Load the weights now rather than at the first call."""
 
 
 def keep_converted(name: str, make: Callable[[Path], None]) -> Path:

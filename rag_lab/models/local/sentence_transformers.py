@@ -1,6 +1,5 @@
 """Models of sentence-transformers: embedders (`minilm`, `bge-m3`), cross-encoders, and how much of a text they read."""
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,20 +31,14 @@ class ReadLength:
     prompts: Mapping[str, str]
     lower_case: bool = False
 
-    def of_texts(self, texts: Sequence[str], kind: str) -> list[int]:
-        """Return how many tokens each text has; those beyond `limit` are never read."""
-        before = self.prompts.get(kind, "")
-        read = [before + text for text in texts]
-        return self._counts([text.lower() for text in read] if self.lower_case else read)
-
-    def of_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return how many tokens each pair has together; those beyond `limit` are never read."""
-        return self._counts([(one.lower(), other.lower()) for one, other in pairs] if self.lower_case else pairs)
-
-    def _counts(self, inputs: Sequence[Any]) -> list[int]:
+    def counts(self, inputs: Sequence[tuple[str, ...]]) -> list[int]:
+        """Return how many tokens each input has, a text or a pair; those beyond `limit` are never read."""
         lengths: list[int] = []
         for start in range(0, len(inputs), _AT_ONCE):
-            batch = list(inputs[start : start + _AT_ONCE])
+            batch: list[Any] = list(inputs[start : start + _AT_ONCE])
+            if self.lower_case:
+                batch = [tuple(map(str.lower, one)) for one in batch]
+            batch = [one if len(one) > 1 else one[0] for one in batch]
             lengths += [len(one.ids) for one in self.tokenizer.encode_batch_fast(batch)]
         return lengths
 
@@ -57,10 +50,10 @@ def read_length(source: weights.Source, most: int | None = None) -> ReadLength |
     """
     from tokenizers import Tokenizer
 
-    folder = next((str(one.get("path", "")) for one in _json(source, "modules.json", [])), "")
+    folder = next((str(one.get("path", "")) for one in weights.read_json(_file(source, "modules.json"), [])), "")
 
     def settings(name: str) -> Any:
-        return _json(source, f"{folder}/{name}".lstrip("/"), {})
+        return weights.read_json(_file(source, f"{folder}/{name}".lstrip("/")), {})
 
     saved = settings("sentence_bert_config.json")
     # what the tokenizer and the configuration of the model allow, the smaller of both
@@ -77,18 +70,9 @@ def read_length(source: weights.Source, most: int | None = None) -> ReadLength |
         return None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    known = _json(source, "config_sentence_transformers.json", {}).get("prompts") or {}
+    known = weights.read_json(_file(source, "config_sentence_transformers.json"), {}).get("prompts") or {}
     prompts = {kind: next((known[name] for name in names if name in known), "") for kind, names in _PROMPTS.items()}
     return ReadLength(limit, tokenizer, prompts, bool(saved.get("do_lower_case")))
-
-
-def _json(source: weights.Source, name: str, missing: Any) -> Any:
-    path = _file(source, name)
-    try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path else missing
-    except (OSError, ValueError):
-        return missing
-    return found if isinstance(found, type(missing)) else missing
 
 
 def _file(source: weights.Source, name: str) -> Path | None:
@@ -106,23 +90,18 @@ class SentenceTransformersModel(LocalModel):
     """What its embedders and its cross-encoders have in common; they load as the library's class `loads`."""
 
     loads: ClassVar[str]
+    usual_batch: ClassVar[int]
 
-    def __init__(self, name: str, device: str, batch_size: int, max_tokens: int | None = None) -> None:
+    def __init__(
+        self, name: str, *, device: str = "", batch_size: int | None = None, max_tokens: int | None = None
+    ) -> None:
         self.name = name
         self.runs_on = device
-        self.batch_size = batch_size
+        self.batch_size = batch_size or self.usual_batch
         self.max_tokens = max_tokens  # a limit that somebody set in place of the model's own
+        self.weights_held = f"{self.loads} {name} {device} {self.batch_size} {max_tokens}"
         self._lock = threading.Lock()
         self._reads: ReadLength | None = None
-
-    @property
-    def weights_held(self) -> str:
-        """The weights, what they load as, and all that they are loaded with."""
-        return f"{self.loads} {self.name} {self.runs_on} {self.batch_size} {self.max_tokens}"
-
-    def load(self) -> None:
-        """Load the weights now."""
-        self._model  # noqa: B018 - it is loaded when it is first read
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, and library version."""
@@ -148,25 +127,23 @@ class SentenceTransformersModel(LocalModel):
         return self._reads
 
     @cached_property
-    def _model(self) -> Any:
-        return self._load()
-
-    def _load(self, **options: Any) -> Any:
-        library_class = getattr(
-            requirements.require_package("sentence_transformers", "sentence-transformers"), self.loads
-        )
-        source = weights.find(self.name)
+    def loaded(self) -> Any:
+        """The library's model."""
+        library = requirements.require_package("sentence_transformers", "sentence-transformers")
+        source, is_scorer = weights.find(self.name), self.loads == "CrossEncoder"
+        options = source.pin() | ({"max_length": self.max_tokens} if is_scorer else {})
         with weights.loading(source), without_progress_bars():
-            return library_class(source.location, device=self.runs_on or None, **source.pin(), **options)
+            model = getattr(library, self.loads)(source.location, device=self.runs_on or None, **options)
+        if is_scorer and model.num_labels != 1:
+            raise ModelError(f"{self.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
+        return model
 
 
 class SentenceTransformerEmbedder(SentenceTransformersModel):
     """Unit vectors in float32. `encode` sorts by length, so batches hold texts that need little padding."""
 
     loads = "SentenceTransformer"
-
-    def __init__(self, name: str, *, device: str = "", batch_size: int = 32) -> None:
-        super().__init__(name, device, batch_size)
+    usual_batch = 32
 
     def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order, with the model's own prompt for documents."""
@@ -179,13 +156,17 @@ class SentenceTransformerEmbedder(SentenceTransformersModel):
     def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
         """Return how many tokens each text has for the model, with its own prompt; the weights are not loaded."""
         reads = self._read_length()
-        return [0] * len(texts) if reads is None else reads.of_texts(texts, kind)
+        return (
+            [0] * len(texts)
+            if reads is None
+            else reads.counts([(reads.prompts.get(kind, "") + text,) for text in texts])
+        )
 
     def _encode(self, method: str, texts: Sequence[str]) -> protocols.Vectors:
         with self._lock:
             if not texts:
-                return np.zeros((0, self._model.get_embedding_dimension() or 0), dtype=np.float32)
-            rows = getattr(self._model, method)(
+                return np.zeros((0, self.loaded.get_embedding_dimension() or 0), dtype=np.float32)
+            rows = getattr(self.loaded, method)(
                 list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
             )
         return protocols.unit_vectors(np.asarray(rows, dtype=np.float32))
@@ -195,9 +176,7 @@ class CrossEncoderScorer(SentenceTransformersModel):
     """Any cross-encoder with one output: `bge-reranker-v2-m3`, a folder, or a hub name. float32 on every device."""
 
     loads = "CrossEncoder"
-
-    def __init__(self, name: str, *, device: str = "", batch_size: int = 16, max_tokens: int | None = None) -> None:
-        super().__init__(name, device, batch_size, max_tokens)
+    usual_batch = 16
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, input limit and library version."""
@@ -213,7 +192,7 @@ class CrossEncoderScorer(SentenceTransformersModel):
             return []
         order = sorted(range(len(pairs)), key=lambda index: (sum(map(len, pairs[index])), pairs[index]))
         with self._lock:
-            values = self._model.predict(
+            values = self.loaded.predict(
                 [pairs[index] for index in order], batch_size=self.batch_size, show_progress_bar=False
             )
         scores = dict(zip(order, values, strict=True))
@@ -222,11 +201,4 @@ class CrossEncoderScorer(SentenceTransformersModel):
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return how many tokens each pair has together; beyond `most_tokens` its longer text is cut at the end."""
         reads = self._read_length()
-        return [0] * len(pairs) if reads is None else reads.of_pairs(pairs)
-
-    @cached_property
-    def _model(self) -> Any:
-        model = self._load(max_length=self.max_tokens)
-        if model.num_labels != 1:
-            raise ModelError(f"{self.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
-        return model
+        return [0] * len(pairs) if reads is None else reads.counts(pairs)

@@ -1,18 +1,16 @@
 """Embedding models behind a server: batches, retries, prefixes, unit vectors; those of Gemini, Ollama and OpenAI."""
 
 import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
-from typing_extensions import TypedDict
+from pydantic_core.core_schema import int_schema, list_schema
 
 from rag_lab.errors import ModelError
 from rag_lab.models import protocols, requirements, truncation
-from rag_lab.models.remote import failures, gemini, http, ollama_server, openai, replies
+from rag_lab.models.remote import gemini, http, ollama, openai, replies
 from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
 
 _IN_IDENTITY = ("document_prefix", "query_prefix", "context", "dimensions")
@@ -24,10 +22,11 @@ _LARGEST_WINDOW = 8192  # made unasked: its memory grows with it
 _MAX_OPENAI_BYTES = 64 * http.MIB  # a hundred vectors of 4096 numbers, as digits, take 9
 
 
-class RemoteEmbedder(RemoteModel, ABC):
+class RemoteEmbedder(RemoteModel):
     """An embedder that sends at most `batch_size` texts in one call, `concurrency` calls at a time."""
 
     kind = "embedding"
+    _ask: Callable[..., Sequence[Sequence[float]]]  # one vector for each text of a batch, of any length, asking once
 
     def identity(self) -> Mapping[str, Any]:
         """Return what every remote model says, with prefixes, window and dimensions where they are set.
@@ -36,6 +35,11 @@ class RemoteEmbedder(RemoteModel, ABC):
         """
         named = {key: getattr(self.options, key) for key in _IN_IDENTITY}
         return {**super().identity(), **{key: value for key, value in named.items() if value not in ("", None)}}
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of one text that the model reads, where that is known."""
+        return self.options.context
 
     def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order."""
@@ -49,10 +53,6 @@ class RemoteEmbedder(RemoteModel, ABC):
         """Return an upper estimate of each text's tokens, its prefix included: the tokenizer is the server's."""
         prefix = self.options.document_prefix if kind == "document" else self.options.query_prefix
         return [truncation.estimated_tokens(prefix + text) + _AROUND for text in texts]
-
-    @abstractmethod
-    def _ask(self, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
-        """Return one vector for each text of a batch, of any length, asking once."""
 
     def _embed(self, texts: Sequence[str], *, is_query: bool) -> protocols.Vectors:
         if not texts:
@@ -85,8 +85,7 @@ class GeminiEmbedder(gemini.GeminiModel, RemoteEmbedder):
 
     @cached_property
     def _client(self) -> Any:
-        bounds = http.HttpBounds(self.options.timeout_s, _MAX_GEMINI_BYTES, replies.check_embeddings)
-        return self._langchain("GoogleGenerativeAIEmbeddings", bounds)
+        return self._langchain("GoogleGenerativeAIEmbeddings", _MAX_GEMINI_BYTES, replies.check_embeddings)
 
     def _ask(self, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
         task_type = "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"
@@ -95,17 +94,14 @@ class GeminiEmbedder(gemini.GeminiModel, RemoteEmbedder):
         return rows
 
 
-class OllamaEmbedder(ollama_server.OllamaModel, RemoteEmbedder):
+class OllamaEmbedder(ollama.OllamaModel, RemoteEmbedder):
     """An embedding model of an Ollama server; see `RemoteEmbedder`, and `OllamaChat` for the server's options.
 
     LangChain's class tells neither how much was read nor takes the window, so the server's own client is asked.
     """
 
     defaults = RemoteOptions(concurrency=1, timeout_s=300.0)
-
-    def __init__(self, name: str, **options: Any) -> None:
-        super().__init__(name, **options)
-        self._is_silent = False
+    _is_silent = False
 
     @property
     def most_tokens(self) -> int | None:
@@ -117,7 +113,7 @@ class OllamaEmbedder(ollama_server.OllamaModel, RemoteEmbedder):
             return None
         try:
             return self._window
-        except ollama_server.NoAnswer:  # the first text to embed will say so, or ask again
+        except ollama.NoAnswer:  # the first text to embed will say so, or ask again
             self._is_silent = True
             return None
 
@@ -126,8 +122,8 @@ class OllamaEmbedder(ollama_server.OllamaModel, RemoteEmbedder):
         library = requirements.require_package("ollama", "langchain-ollama")
         # a server that does not tell the window is an error: vectors of another window are no part of this identity
         self._is_silent, _ = False, self._window
-        bounds = http.HttpBounds(self.options.timeout_s, _MAX_OLLAMA_BYTES, ollama_server.check_ollama_embeddings)
-        return library.Client(host=self.server.address, event_hooks=bounds.hooks())
+        hooks = http.event_hooks(self.options.timeout_s, _MAX_OLLAMA_BYTES, ollama.check_ollama_embeddings)
+        return library.Client(host=self.server.address, event_hooks=hooks)
 
     def _ask(self, texts: list[str], *, is_query: bool) -> Sequence[Sequence[float]]:
         rows: Sequence[Sequence[float]] = self._client.embed(
@@ -144,19 +140,15 @@ class OllamaEmbedder(ollama_server.OllamaModel, RemoteEmbedder):
         return self.options.context or min(self.server.described(self.name).context_tokens, _LARGEST_WINDOW) or None
 
 
-class _Row(TypedDict):
-    index: int
-    embedding: replies.Vector
+def _check_places(found: Mapping[str, Any]) -> None:
+    if sorted(row["index"] for row in found["data"]) != list(range(len(found["data"]))):
+        raise http.BadReply("the server answered with embeddings whose places do not count from 0")
 
 
-class _Embeddings(TypedDict):
-    data: Annotated[list[_Row], Field(min_length=1)]
-
-
-def _check_rows(content: bytes) -> None:
-    rows = replies.read_as(content, _Embeddings, "batch of embeddings")["data"]
-    if sorted(row["index"] for row in rows) != list(range(len(rows))):
-        raise failures.BadReply("the server answered with embeddings whose places do not count from 0")
+_ROW = replies.object_of({"index": int_schema(), "embedding": replies.VECTOR})
+_check_rows = replies.check_of(
+    replies.object_of({"data": list_schema(_ROW, min_length=1)}), "batch of embeddings", _check_places
+)
 
 
 class OpenAIEmbedder(openai.OpenAIModel, RemoteEmbedder):
@@ -171,20 +163,15 @@ class OpenAIEmbedder(openai.OpenAIModel, RemoteEmbedder):
 
     defaults = RemoteOptions(batch_size=64)
 
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens of one text that the model reads, where the option `context` says it."""
-        return self.options.context
-
     @cached_property
     def _client(self) -> Any:
         library = requirements.require_package("openai", "langchain-openai")
-        bounds = http.HttpBounds(self.options.timeout_s, _MAX_OPENAI_BYTES, _check_rows)
+        hooks = http.event_hooks(self.options.timeout_s, _MAX_OPENAI_BYTES, _check_rows)
         return library.OpenAI(
             api_key=self.key(),
             base_url=self.address,
             timeout=self.options.timeout_s,
-            http_client=library.DefaultHttpxClient(event_hooks=bounds.hooks()),
+            http_client=library.DefaultHttpxClient(event_hooks=hooks),
             max_retries=0,
         )
 

@@ -1,24 +1,202 @@
-"""Any chat model, embeddings or cross-encoder of LangChain's, as ours."""
+"""Any chat model, embeddings or cross-encoder of LangChain's, as ours. Remote chat providers build on its chat model.
+
+A chat model is asked with bounded concurrency, our retries, bounds and costs.
+"""
 
 from __future__ import annotations
 
+import base64
+import logging
+import re
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rag_lab._kit.digest import source_digest
 from rag_lab._kit.machine import timed
 from rag_lab._kit.registry import Kind, Module
-from rag_lab.errors import ConfigError
-from rag_lab.models.prices import price
-from rag_lab.models.protocols import SAMPLING, ChatRequest
+from rag_lab.errors import ConfigError, ModelError
+from rag_lab.models import prices, truncation
+from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message, split_thinking, with_least_thinking
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
-from rag_lab.models.remote.langchain_chat import LangChainChat
-from rag_lab.redaction import holds_secret, names_secret
+from rag_lab.models.remote import replies
+from rag_lab.models.remote.requests import CallFailed, RemoteModel, in_parallel
+from rag_lab.redaction import hide_known, holds_secret, names_secret, one_line
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage
+
+
+_ALIAS = re.compile(r"[-:]latest$")
+_SIZES = frozenset({"mini", "nano", "lite", "small", "large", "turbo", "flash", "pro", "max"})
+_CUT_OFF = {"length", "max_tokens", "model_length"}
+_ACCIDENTS = {"tool_calls", "function_call", "malformed_function_call", "unexpected_tool_call", "error", "other"}
+_REFUSED = {"safety", "content_filter", "blocklist", "prohibited_content", "recitation", "spii"}
+# No provider says how many tokens an effort or a level takes. These are what Google's OpenAI interface turns low,
+# medium and high into, with 128 left for `minimal`, which "matches no thinking for most queries".
+TOKENS_OF = {"none": 0, "minimal": 128, "low": 1024, "medium": 8192, "high": 24_576}
+USUAL_LEVELS = ("low", "medium", "high")
+_LOG = logging.getLogger(__name__)
+_CONTEXT_TOKENS = 32_768  # where nobody says
+_REASON_CHARS = 600  # why a model was given up holds the reason of its last failure
+
+
+def highest_within(levels: Sequence[str], tokens: int) -> str:
+    """Return the highest of `levels`, the least first, that fits so many tokens of thinking; the least if none does.
+
+    So thinking does not take the reply's room.
+    """
+    fitting = [level for level in levels if TOKENS_OF[level] <= tokens]
+    return fitting[-1] if fitting else levels[0]
+
+
+def is_another(asked: str, told: str) -> bool:
+    """Tell whether `told`, by which a server answered, is clearly another model than `asked`.
+
+    Servers add folders, dates, versions and endings (`models/gemma-3.gguf`, `gpt-4o-2024-08-06`), and an alias of
+    theirs that ends in `latest` may stand for anything.
+    """
+    if not told or _ALIAS.search(asked):
+        return False
+    names = [name.casefold().rpartition("/")[2].removesuffix(".gguf") for name in (asked, told)]
+    one, other = (re.split(r"[\W_]+", name) for name in sorted(names, key=len))
+    return "".join(one) not in "".join(other) or bool(({*other} ^ {*one}) & _SIZES)
+
+
+def to_langchain_messages(messages: Sequence[Message]) -> list[BaseMessage]:
+    """Return LangChain's messages."""
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+    kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
+    written: list[BaseMessage] = []
+    for message in messages:
+        urls = [f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in message.images]
+        images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        content: Any = [{"type": "text", "text": message.content}, *images] if images else message.content
+        written.append(kinds[message.role](content=content))
+    return written
+
+
+def from_langchain_message(message: AIMessage) -> ChatReply:
+    """Return the text, thinking and token counts of LangChain's reply; `error` where there is neither text nor cut."""
+    usage, metadata = message.usage_metadata, message.response_metadata
+    blocked = (metadata.get("prompt_feedback") or {}).get("block_reason")
+    ended = metadata.get("finish_reason") or metadata.get("done_reason") or blocked or ""
+    reason = str(ended).rpartition(".")[2].lower()
+    text, inline = split_thinking(message.text)
+    thought = message.additional_kwargs.get("reasoning_content")  # of OpenAI-compatible servers; others have blocks
+    if not isinstance(thought, str) or not thought:
+        blocks: list[Any] = message.content if isinstance(message.content, list) else []
+        parts = [
+            str(block.get("thinking") or block.get("reasoning") or "")
+            for block in blocks
+            if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning")
+        ]
+        thought = "\n".join(filter(None, parts))
+    thinking = thought.strip() or inline
+    error, transient = "", False
+    if not text and (tools := [*message.tool_calls, *message.invalid_tool_calls]):
+        error = f"The model called a tool ({tools[0].get('name')}) that nobody offered it, and wrote no reply."
+        transient = True
+    elif not text and (reason in _REFUSED or not (thinking or reason in _CUT_OFF)):
+        error = f"The model returned no text (finish reason: {reason or 'none given'})."
+        transient = not reason or reason in _ACCIDENTS  # a model that has ended says so
+    return ChatReply(
+        text=text,
+        thinking=thinking,
+        tokens_in=usage["input_tokens"] if usage else 0,
+        tokens_out=usage["output_tokens"] if usage else 0,
+        thinking_tokens=usage.get("output_token_details", {}).get("reasoning", 0) if usage else 0,
+        truncated_tokens=int(metadata.get("unread_tokens", 0)),  # where a provider of ours knows
+        truncated=reason in _CUT_OFF,
+        error=error,
+        transient=transient,
+    )
+
+
+class LangChainChat(RemoteModel):
+    """Wraps a LangChain chat model whose own retries are off. `name` goes into the identity and finds the price."""
+
+    constrains_json = False
+    provider = "langchain"
+    takes: tuple[str, ...] = SAMPLING  # settings of sampling, next to the temperature, that it can be asked for
+    least_thinking_tokens = 0  # that it cannot do without: room for them is left whatever is asked for
+
+    def __init__(self, name: str, model: BaseChatModel | None = None, **options: Any) -> None:
+        super().__init__(name, **options)
+        if model is not None:
+            self._client = model
+        self.context_tokens = self.options.context or _CONTEXT_TOKENS
+        self.answers_as = self.options.answers_as
+        self._told_of_guess = False
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider and name, what it thinks at the least, and what else a provider adds; never the key."""
+        least = self.least_thinking_tokens
+        return {**super().identity(), **({"least_thinking_tokens": least} if least else {})}
+
+    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+        """Return one reply for each request, in order, at most `concurrency` at a time."""
+        wanted = [with_least_thinking(self, request) for request in requests]
+        if requests:
+            _ = self._client, self._breaker  # a missing key is one error, before any thread starts
+            self.check(wanted)
+        return in_parallel(self.reply_to, wanted, self.concurrency)
+
+    def check(self, requests: Sequence[ChatRequest]) -> None:
+        """Refuse settings that it does not take, before anything is sent. Providers add to it."""
+        for name in SAMPLING:
+            if name not in self.takes and any(name in request.sampling for request in requests):
+                raise ModelError(f"{self!r} takes no {name}; leave answer.{name} at null.")
+
+    def count_tokens(self, text: str) -> int:
+        """Return an upper estimate: asking the provider would cost a call each time."""
+        return truncation.estimated_tokens(text)
+
+    def call_options(self, request: ChatRequest) -> dict[str, Any]:
+        """Return what `invoke` gets for this request. Providers override it."""
+        return {"max_tokens": request.most_tokens_out, "temperature": request.temperature, **request.sampling}
+
+    def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
+        """Return the model's reply to this request. Providers override it where options are not enough."""
+        message: AIMessage = self._client.invoke(messages, **self.call_options(request))
+        return message
+
+    def reply_to(self, request: ChatRequest) -> ChatReply:
+        """Return the reply to one request, by one call. Providers that need more calls for it override it."""
+        start = time.perf_counter()
+        messages, most = (
+            to_langchain_messages(request.messages),
+            truncation.request_tokens(request) + request.most_tokens_out,
+        )
+        try:
+            message = self.retry.call(repr(self), lambda: self.invoke(messages, request), self._breaker, most)
+        except CallFailed as error:
+            seconds = time.perf_counter() - start if error.asked else 0.0
+            reason = one_line(str(error), _REASON_CHARS)
+            return ChatReply(error=reason, transient=error.transient, asked=error.asked, seconds=seconds)
+        reply = from_langchain_message(message)
+        told = str(message.response_metadata.get("model_name") or "")
+        if self.answers_as and is_another(self.answers_as, told):
+            another = (
+                f"The server answered as {told}, and {self.answers_as} was asked for; name the model as the server "
+                f"does, or where the two are the same, add the option answers_as={told}."
+            )
+            reply = replace(reply, text="", thinking="", error=another, transient=True)
+        # a gateway may repeat what it was sent: without the secrets that this process knows
+        text, thinking = hide_known(reply.text), hide_known(reply.thinking)
+        reply = replace(reply, text=text, thinking=thinking, error=one_line(reply.error, _REASON_CHARS))
+        reply, guessed = replies.counted(request, reply)
+        if guessed and not self._told_of_guess:
+            self._told_of_guess = True
+            _LOG.warning("%r: %s; tokens and costs are estimated", self, guessed)
+        reply = replies.bounded(request, reply)
+        cost = prices.cost_usd(self.provider, self.name, reply.tokens_in, reply.tokens_out) if self.priced else 0.0
+        return replace(reply, seconds=time.perf_counter() - start, cost_usd=cost)
+
 
 _TIMEOUT_S = 300.0  # of one attempt: the first one may load weights
 _LENGTHS = ("max_tokens", "max_output_tokens", "num_predict", "max_new_tokens")
@@ -58,9 +236,9 @@ class LangChainCustomChat(LangChainChat):
         return {**super().identity(), **self._identity}
 
     @property
-    def priced(self) -> bool:
+    def priced(self) -> bool:  # type: ignore[override]
         """Whether it needs a key, or has a price: what runs on this machine costs nothing."""
-        return self._has_key or price(self.provider, self.name) is not None
+        return self._has_key or prices.price(self.provider, self.name) is not None
 
     def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
         """Ask a copy with the request's settings."""

@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from rag_lab.models import options, prices, requirements
+from rag_lab.models import prices, requirements
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message
 from rag_lab.models.remote import http, replies
-from rag_lab.models.remote.langchain_chat import LangChainChat
+from rag_lab.models.remote.langchain_models import TOKENS_OF, USUAL_LEVELS, LangChainChat, highest_within
 from rag_lab.models.remote.requests import RemoteModel
-from rag_lab.models.remote.thinking_options import TOKENS_OF, efforts_of, highest_within
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -28,6 +27,7 @@ _OFFICIAL = "https://api.openai.com/v1"
 _KEY = "OPENAI_API_KEY"
 Ask = Callable[[ChatRequest], ChatReply]
 # Models whose template has a switch, and thinks until it is told not to, or only then (vLLM, "Reasoning outputs").
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _SWITCHED = re.compile(r"qwen3|glm-?4|deepseek-v3|granite|holo2|gemma-?4|smollm3|hunyuan|nemotron")
 
 
@@ -40,7 +40,7 @@ class OpenAIModel(RemoteModel):
     def address(self) -> str:
         """Its server's address, checked to carry no secret."""
         address = self.options.base_url or os.environ.get("OPENAI_BASE_URL") or _OFFICIAL
-        options.check_url(address, "OPENAI_BASE_URL")
+        requirements.check_url(address, "OPENAI_BASE_URL")
         return address
 
     @property
@@ -49,7 +49,7 @@ class OpenAIModel(RemoteModel):
         return self.address == _OFFICIAL
 
     @property
-    def priced(self) -> bool:
+    def priced(self) -> bool:  # type: ignore[override]
         """OpenAI's own service, and a server whose model has a price in the user's table."""
         return self.is_official or self.name in prices.user_prices()
 
@@ -59,7 +59,7 @@ class OpenAIModel(RemoteModel):
 
     def key(self) -> str:
         """Return the key; the client insists on one, a server on loopback does not."""
-        if options.on_loopback(self.address) and not os.environ.get(_KEY):
+        if requirements.on_loopback(self.address) and not os.environ.get(_KEY):
             return "none"
         return requirements.require_key([_KEY])
 
@@ -68,29 +68,19 @@ class OpenAIModel(RemoteModel):
         return http.Endpoint(self.address, within_s, http.bearer(self.key())).problem("/models")
 
 
-class ThinkingSteps:
-    """Asks a server once, or again where its first reply shows that it is needed. Threads may share it."""
+@cache
+def _efforts(name: str) -> tuple[tuple[str, ...], bool]:
+    """Return the efforts that OpenAI's model of this name takes, the least first, and whether without one it samples.
 
-    def __init__(self) -> None:
-        self._schema_hides_thought: bool | None = None  # None: not found out yet
+    There are none where it does not reason; of a name that nobody knows, it may sample.
+    """
+    from langchain_openai import ChatOpenAI
 
-    def reply(self, request: ChatRequest, ask: Ask) -> ChatReply:
-        """Return the reply to `request`; `ask` makes one call."""
-        first: ChatReply | None = None
-        is_held_to_schema = request.thinking and request.json_schema is not None
-        if not (is_held_to_schema and self._schema_hides_thought):
-            first = ask(request)
-            if is_held_to_schema and (first.error or first.has_thought):
-                self._schema_hides_thought = False
-            if not is_held_to_schema or first.error or self._schema_hides_thought is False:
-                ended_in_thought = not first.error and not first.text and bool(first.thinking)
-                return _behind(request, first, ask) if ended_in_thought else first
-        free = ask(replace(request, json_schema=None))
-        if first is not None and self._schema_hides_thought is None:
-            self._schema_hides_thought = bool(free.thinking)
-            if not free.thinking:  # it does not think at all
-                return first
-        return free if free.error else _behind(request, free, ask)
+    profile = ChatOpenAI(model=_DATE.sub("", name), api_key=lambda: "none").profile or {}
+    if not profile.get("reasoning_output"):
+        return (), True
+    levels = profile.get("reasoning_effort_levels", USUAL_LEVELS)
+    return tuple(level for level in TOKENS_OF if level in levels), bool(profile.get("temperature"))
 
 
 def _behind(request: ChatRequest, first: ChatReply, ask: Ask) -> ChatReply:
@@ -146,20 +136,20 @@ class OpenAIChat(OpenAIModel, LangChainChat):
         super().__init__(name, **options)
         self.answers_as = self.options.answers_as or name
         self._takes_budgets = True  # until it refuses them
-        self._steps = ThinkingSteps()
+        self._schema_hides_thought: bool | None = None  # None: not found out yet
 
     @cached_property
     def _client(self) -> Any:
         requirements.require_package("langchain_openai", "langchain-openai")
         from openai import DefaultHttpxClient
 
-        bounds = http.HttpBounds(self.options.timeout_s, http.CHAT_BYTES, replies.check_completion)
+        hooks = http.event_hooks(self.options.timeout_s, http.CHAT_BYTES, replies.check_completion)
         return _client_class()(
             model=self.name,
             api_key=self.key(),
             base_url=self.address,
             timeout=self.options.timeout_s,
-            http_client=DefaultHttpxClient(event_hooks=bounds.hooks()),
+            http_client=DefaultHttpxClient(event_hooks=hooks),
             max_retries=0,
             use_responses_api=False,
         )
@@ -170,9 +160,9 @@ class OpenAIChat(OpenAIModel, LangChainChat):
         return ("top_p",) if self.is_official else SAMPLING
 
     @property
-    def least_thinking_tokens(self) -> int:
+    def least_thinking_tokens(self) -> int:  # type: ignore[override]
         """Of OpenAI's reasoning models, what the least effort takes; a server of one's own closes the thought."""
-        levels = efforts_of(self.name).levels if self.is_official else ()
+        levels = _efforts(self.name)[0] if self.is_official else ()
         return TOKENS_OF[levels[0]] if levels else 0
 
     def call_options(self, request: ChatRequest, *, budgets: bool = True) -> dict[str, Any]:
@@ -181,7 +171,29 @@ class OpenAIChat(OpenAIModel, LangChainChat):
         They go into the body as they are: the client would rename `max_tokens` to what only OpenAI knows, and would
         throw away a reply under a schema that was cut off. `budgets` of thinking are fields that not all servers know.
         """
-        body = self._official(request) if self.is_official else self._compatible(request, budgets)
+        body: dict[str, Any]
+        if self.is_official:
+            levels, samples = _efforts(self.name)
+            effort = highest_within(levels, request.thinking_tokens) if levels else ""
+            body = {"max_completion_tokens": request.max_tokens}
+            if effort:
+                body = {"max_completion_tokens": request.most_tokens_out, "reasoning_effort": effort}
+            if samples and effort in ("", "none"):
+                body |= {"temperature": request.temperature, **request.sampling}
+        else:
+            body = {"max_tokens": request.most_tokens_out}
+            has_budget = request.thinking and budgets and self._takes_budgets
+            goes_on = request.messages[-1].role == "assistant"
+            if goes_on:
+                body |= {"continue_final_message": True, "add_generation_prompt": False}
+            if has_budget:
+                tokens = request.thinking_tokens
+                body |= {"thinking_budget_tokens": tokens, "thinking_token_budget": tokens}  # llama.cpp's, vLLM's
+            if goes_on or has_budget or _SWITCHED.search(self.name.lower()):
+                body["chat_template_kwargs"] = {"enable_thinking": request.thinking, "thinking": request.thinking}
+            if request.temperature or not request.thinking:  # greedy thinking goes in circles: the card's is better
+                body["temperature"] = request.temperature
+            body |= request.sampling
         if request.json_schema is not None:
             schema = {"name": "reply", "schema": dict(request.json_schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -201,31 +213,26 @@ class OpenAIChat(OpenAIModel, LangChainChat):
             return message
 
     def reply_to(self, request: ChatRequest) -> ChatReply:
-        """Return the reply to one request. A server that costs nothing may be asked twice: see `ThinkingSteps`."""
+        """Return the reply to one request.
+
+        A server that costs nothing is asked again where its first reply shows that it is needed: it ended in its
+        thought, or gave none under a schema.
+        """
         ask = super().reply_to
-        return ask(request) if self.priced else self._steps.reply(request, ask)
-
-    def _official(self, request: ChatRequest) -> dict[str, Any]:
-        efforts = efforts_of(self.name)
-        effort = highest_within(efforts.levels, request.thinking_tokens) if efforts.levels else ""
-        body: dict[str, Any] = {"max_completion_tokens": request.max_tokens}
-        if effort:
-            body = {"max_completion_tokens": request.most_tokens_out, "reasoning_effort": effort}
-        if efforts.samples and effort in ("", "none"):
-            body |= {"temperature": request.temperature, **request.sampling}
-        return body
-
-    def _compatible(self, request: ChatRequest, budgets: bool) -> dict[str, Any]:
-        body: dict[str, Any] = {"max_tokens": request.most_tokens_out}
-        has_budget = request.thinking and budgets and self._takes_budgets
-        goes_on = request.messages[-1].role == "assistant"
-        if goes_on:
-            body |= {"continue_final_message": True, "add_generation_prompt": False}
-        if has_budget:
-            tokens = request.thinking_tokens
-            body |= {"thinking_budget_tokens": tokens, "thinking_token_budget": tokens}  # llama.cpp's, vLLM's
-        if goes_on or has_budget or _SWITCHED.search(self.name.lower()):
-            body["chat_template_kwargs"] = {"enable_thinking": request.thinking, "thinking": request.thinking}
-        if request.temperature or not request.thinking:  # greedy thinking goes in circles: that of the card is better
-            body["temperature"] = request.temperature
-        return body | request.sampling
+        if self.priced:
+            return ask(request)
+        first: ChatReply | None = None
+        is_held_to_schema = request.thinking and request.json_schema is not None
+        if not (is_held_to_schema and self._schema_hides_thought):
+            first = ask(request)
+            if is_held_to_schema and (first.error or first.has_thought):
+                self._schema_hides_thought = False
+            if not is_held_to_schema or first.error or self._schema_hides_thought is False:
+                ended_in_thought = not first.error and not first.text and bool(first.thinking)
+                return _behind(request, first, ask) if ended_in_thought else first
+        free = ask(replace(request, json_schema=None))
+        if first is not None and self._schema_hides_thought is None:
+            self._schema_hides_thought = bool(free.thinking)
+            if not free.thinking:  # it does not think at all
+                return first
+        return free if free.error else _behind(request, free, ask)

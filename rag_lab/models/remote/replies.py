@@ -4,108 +4,47 @@ A gateway in between may send anything with status 200.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NotRequired, TypeVar
+from typing import Any
 
-from pydantic import Field, FiniteFloat, StrictInt, StrictStr, ValidationError
-from typing_extensions import TypedDict
+from pydantic_core import CoreSchema, SchemaValidator, ValidationError, from_json
+from pydantic_core import core_schema as shape
 
-from rag_lab._kit.config_file import adapter_of
 from rag_lab.models.protocols import ChatReply, ChatRequest
-from rag_lab.models.remote.failures import BadReply
+from rag_lab.models.remote.http import BadReply
 from rag_lab.models.truncation import estimated_tokens, request_texts, request_tokens, truncated_in_prompt
 from rag_lab.redaction import one_line
 
-Shape = TypeVar("Shape")
 _EXCERPT_CHARS = 80
 _HEAD_CHARS = 4000  # of a web page, which may open a title a million times and close none
 _WEB_PAGE = re.compile(rb"(?i)\s*<(!doctype|html|head|body|\?xml)")
 _TITLE = re.compile(r"(?is)<(?:title|h1)[^>]*>(.*?)</(?:title|h1)>")
-
-
-_Text = StrictStr | None
-_Count = StrictInt | None
-Vector = Annotated[list[FiniteFloat], Field(min_length=1)]
 _CHARS_A_TOKEN = 32  # a word of English has five; a token of spaces may have more than a hundred
 _CHARS_AROUND = 1000
 _PROMPT_AROUND = 1000  # what a server may put around a prompt
 _TOKENS_OF_AN_IMAGE = 50_000  # at the dearest service
 
 
-class _Message(TypedDict):
-    role: StrictStr
-    content: NotRequired[StrictStr | list[dict[str, Any]] | None]
+def object_of(needed: Mapping[str, CoreSchema], more: Mapping[str, CoreSchema] | None = None) -> CoreSchema:
+    """Return the shape of a JSON object that has the keys `needed`; those of `more` may be missing, or null."""
+    fields = {key: shape.typed_dict_field(kind) for key, kind in needed.items()}
+    for key, kind in (more or {}).items():
+        fields[key] = shape.typed_dict_field(shape.nullable_schema(kind), required=False)
+    return shape.typed_dict_schema(fields)
 
 
-class _Choice(TypedDict):
-    message: _Message
-    finish_reason: NotRequired[_Text]
-
-
-class _Usage(TypedDict):
-    prompt_tokens: StrictInt
-    completion_tokens: StrictInt
-
-
-class _Completion(TypedDict):
-    choices: Annotated[list[_Choice], Field(min_length=1)]
-    usage: NotRequired[_Usage | None]
-
-
-class _Part(TypedDict):
-    text: NotRequired[_Text]
-    thought: NotRequired[bool | None]
-
-
-class _Content(TypedDict):
-    parts: NotRequired[list[_Part] | None]
-
-
-class _Candidate(TypedDict):
-    content: NotRequired[_Content | None]
-    finishReason: NotRequired[_Text]
-
-
-class _GeminiUsage(TypedDict):
-    promptTokenCount: NotRequired[_Count]
-    candidatesTokenCount: NotRequired[_Count]
-    thoughtsTokenCount: NotRequired[_Count]
-
-
-class _Candidates(TypedDict):
-    candidates: Annotated[list[_Candidate], Field(min_length=1)]
-    usageMetadata: NotRequired[_GeminiUsage | None]
-
-
-class _Feedback(TypedDict):
-    blockReason: StrictStr
-
-
-class _Blocked(TypedDict):
-    promptFeedback: _Feedback
-
-
-class _Values(TypedDict):
-    values: Vector
-
-
-class _Embeddings(TypedDict):
-    embeddings: Annotated[list[_Values], Field(min_length=1)]
-
-
-def check_candidates(content: bytes) -> None:
-    """Check the body of a Gemini reply: candidates, or why the prompt was blocked."""
-    try:
-        adapter_of(_Blocked).validate_json(content)
-    except ValidationError:
-        read_as(content, _Candidates, "reply of Gemini")
-
-
-def check_embeddings(content: bytes) -> None:
-    """Check the body of a batch of Gemini's embeddings: finite vectors of one length."""
-    found = read_as(content, _Embeddings, "batch of embeddings")
-    check_lengths([each["values"] for each in found["embeddings"]])
+TEXT, COUNT, ANY = shape.str_schema(strict=True), shape.int_schema(strict=True), shape.any_schema()
+NUMBER = shape.float_schema(allow_inf_nan=False)
+VECTOR = shape.list_schema(NUMBER, min_length=1)
+_CONTENT = shape.union_schema([TEXT, shape.list_schema(shape.dict_schema(shape.str_schema(), ANY))])
+_CHOICE = object_of({"message": object_of({"role": TEXT}, {"content": _CONTENT})}, {"finish_reason": TEXT})
+_USAGE = object_of({"prompt_tokens": COUNT, "completion_tokens": COUNT})
+_PART = object_of({}, {"text": TEXT, "thought": shape.bool_schema()})
+_CANDIDATE = object_of({}, {"content": object_of({}, {"parts": shape.list_schema(_PART)}), "finishReason": TEXT})
+_GEMINI_USAGE = object_of({}, dict.fromkeys(("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"), COUNT))
+_CANDIDATES = object_of({"candidates": shape.list_schema(_CANDIDATE, min_length=1)}, {"usageMetadata": _GEMINI_USAGE})
+_BLOCKED = SchemaValidator(object_of({"promptFeedback": object_of({"blockReason": TEXT})}))
 
 
 def check_lengths(rows: Sequence[Sequence[float]]) -> None:
@@ -115,32 +54,31 @@ def check_lengths(rows: Sequence[Sequence[float]]) -> None:
         raise BadReply(f"the server answered with embeddings of different lengths ({lengths[0]} and {lengths[-1]})")
 
 
-def read_as(content: bytes, shape: type[Shape], what: str) -> Shape:
-    """Return a reply's body as `shape`, which users call `what`."""
-    try:
-        found: Shape = adapter_of(shape).validate_json(content)
-        return found
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-    if problem["type"] == "json_invalid":
-        raise BadReply(_not_json(content))
-    body = adapter_of(Any).validate_json(content)
-    told = body.get("error") if isinstance(body, dict) else None  # what some gateways send with status 200
-    if isinstance(told, dict):
-        told = told.get("message", told)
-    if told:
-        raise BadReply(f"the server answered with an error under status 200: {one_line(str(told))}")
-    where = ".".join(map(str, problem["loc"]))
-    raise BadReply(f"the server answered with JSON that is no {what} ({f'{where}: ' if where else ''}{problem['msg']})")
+def check_of(kind: CoreSchema, what: str, check: Callable[[Any], None] | None = None) -> Callable[[bytes], None]:
+    """Return the check of a reply's body: that it has this shape, which users call `what`, and passes `check`."""
+    reader = SchemaValidator(kind)
 
+    def check_body(content: bytes) -> None:
+        try:
+            found = reader.validate_json(content)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+        else:
+            return check(found) if check else None
+        if problem["type"] == "json_invalid":
+            raise BadReply(_not_json(content))
+        body = from_json(content)
+        told = body.get("error") if isinstance(body, dict) else None  # what some gateways send with status 200
+        if isinstance(told, dict):
+            told = told.get("message", told)
+        if told:
+            raise BadReply(f"the server answered with an error under status 200: {one_line(str(told))}")
+        where = ".".join(map(str, problem["loc"]))
+        raise BadReply(
+            f"the server answered with JSON that is no {what} ({f'{where}: ' if where else ''}{problem['msg']})"
+        )
 
-def check_of(shape: Any, what: str) -> Callable[[bytes], None]:
-    """Return the check of a reply's body: that it is of `shape`, which users call `what`; see `read_as`."""
-
-    def check(content: bytes) -> None:
-        read_as(content, shape, what)
-
-    return check
+    return check_body
 
 
 def _not_json(content: bytes) -> str:
@@ -162,7 +100,23 @@ def _not_json(content: bytes) -> str:
     return f"the server answered with something that is not JSON: {one_line(text, _EXCERPT_CHARS)!r}"
 
 
-check_completion = check_of(_Completion, "chat completion")  # of OpenAI's interface
+check_completion = check_of(
+    object_of({"choices": shape.list_schema(_CHOICE, min_length=1)}, {"usage": _USAGE}), "chat completion"
+)
+_check_candidates = check_of(_CANDIDATES, "reply of Gemini")
+check_embeddings = check_of(
+    object_of({"embeddings": shape.list_schema(object_of({"values": VECTOR}), min_length=1)}),
+    "batch of embeddings",
+    lambda found: check_lengths([each["values"] for each in found["embeddings"]]),
+)
+
+
+def check_candidates(content: bytes) -> None:
+    """Check the body of a Gemini reply: candidates, or why the prompt was blocked."""
+    try:
+        _BLOCKED.validate_json(content)
+    except ValidationError:
+        _check_candidates(content)
 
 
 def bounded(request: ChatRequest, reply: ChatReply) -> ChatReply:

@@ -21,7 +21,7 @@ from rag_lab._kit.home import home_at_work
 from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import Failing, Ledger, environment_ledger
 from rag_lab.memory.rate_limits import RateLimitStore, Rates
-from rag_lab.models.remote.failures import classify
+from rag_lab.models.remote.http import classify
 
 _LOG = logging.getLogger(__name__)
 _TELL_AFTER_S = 10.0
@@ -33,39 +33,6 @@ _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0  # a server that asks for more is given up for now
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-@dataclass(frozen=True)
-class RateLimiter:
-    """How fast a model is asked."""
-
-    what: str  # the model, in words
-    model: str  # its identity as a text; those with the same one share their limit
-    rates: Rates
-    sleep: Callable[[float], None] = time.sleep
-    clock: Callable[[], float] = time.time
-
-    @cached_property
-    def _store(self) -> RateLimitStore:
-        return RateLimitStore(home_at_work() / "paces.sqlite", self.clock)
-
-    def wait(self, tokens: int) -> None:
-        """Return when a request of so many tokens may be sent."""
-        while True:
-            at_s = self._store.reserve(self.model, tokens, self.rates)
-            wait_s = at_s - self.clock()
-            if wait_s <= 0:
-                return
-            if wait_s > _TELL_AFTER_S:
-                _LOG.info("%s: waits %.0f s, as its server takes no more requests for now", self.what, wait_s)
-            self.sleep(wait_s)
-            if self._store.open_until(self.model) <= at_s + _CLOCK_S:
-                return
-
-    def refused(self, wait_s: float) -> None:
-        """Wait for so long before a refused request is sent again; where the server is full, `wait` does so for all."""
-        if not self._store.refuse(self.model, wait_s):
-            self.sleep(wait_s)
 
 
 class CircuitBreaker:
@@ -145,6 +112,22 @@ class RetryPolicy:
     rates: Rates = Rates()  # noqa: RUF009 (frozen)
     clock: Callable[[], float] = time.time
 
+    def wait(self, what: str, model: str, tokens: int) -> RateLimitStore:
+        """Wait until a request of so many tokens may be sent; return the store that says so.
+
+        `what` is the model in words; those of one identity, the text `model`, share their limit.
+        """
+        store = RateLimitStore(home_at_work() / "paces.sqlite", self.clock)
+        while True:
+            at_s = store.reserve(model, tokens, self.rates)
+            wait_s = at_s - self.clock()
+            if wait_s > _TELL_AFTER_S:
+                _LOG.info("%s: waits %.0f s, as its server takes no more requests for now", what, wait_s)
+            if wait_s > 0:
+                self.sleep(wait_s)
+            if wait_s <= 0 or store.open_until(model) <= at_s + _CLOCK_S:
+                return store
+
     def call(self, what: str, function: Callable[[], B], breaker: CircuitBreaker, tokens: int = 0) -> B:
         """Return what `function` returns, trying again after rate limits, server errors and time-outs.
 
@@ -153,10 +136,10 @@ class RetryPolicy:
         it waits for its turn among the requests of all processes, `tokens` being those read and written at the most.
         Raises `ModelError` where no request can succeed, `CallFailed` where this one fails otherwise.
         """
-        attempt, limiter = 0, RateLimiter(what, breaker.key, self.rates, self.sleep, self.clock)
+        attempt = 0
         while not (why := breaker.why_open()):
             attempt += 1
-            limiter.wait(tokens)
+            store = self.wait(what, breaker.key, tokens)
             try:
                 result = function()
             except Exception as error:
@@ -179,9 +162,7 @@ class RetryPolicy:
                 tries = f" after {attempt} attempts" if attempt > 1 else ""
                 raise CallFailed(f"{failure.sentence.rstrip('.')}{tries}", transient=failure.transient)
             _LOG.info("%s: %s; attempt %d in %.1f s", what, failure.sentence, attempt + 1, wait_s)
-            if failure.too_many:
-                limiter.refused(wait_s)
-            else:
+            if not (failure.too_many and store.refuse(breaker.key, wait_s)):  # a server that is full, rests for all
                 self.sleep(wait_s)
         raise CallFailed(why, transient=True, asked=attempt > 0)
 
@@ -211,6 +192,8 @@ class RemoteModel:
 
     provider: str
     kind = ""  # of model, for the circuit breaker; '' is a chat model
+    priced = True  # calls cost money: not those of a server of the user's
+    _client: Any  # what sends a call, made on first use; a missing key or package is a `ModelError`
     defaults = RemoteOptions()
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -227,29 +210,17 @@ class RemoteModel:
         """Return provider and name, and what else changes its output; never the key."""
         return {"provider": self.provider, "name": self.name}
 
-    @property
-    def priced(self) -> bool:
-        """Whether calls cost money: not those of a server of the user's."""
-        return True
-
-    @cached_property
-    def _client(self) -> Any:
-        """What sends a call, on first use. A missing key or package is a `ModelError`."""
-        raise NotImplementedError
-
     @cached_property
     def _breaker(self) -> CircuitBreaker:
         return CircuitBreaker({**self.identity(), **({"kind": self.kind} if self.kind else {})})
 
     def _call_all(self, call: Callable[[A], B], items: Sequence[A], tokens: Callable[[A], int]) -> list[B]:
         """Return what `call` returns for each item, in order; each is retried, `tokens` are the most it may read."""
-        breaker = self._breaker
-
-        def retried(item: A) -> B:
-            return self.retry.call(repr(self), lambda: call(item), breaker, tokens(item))
-
+        what, breaker = repr(self), self._breaker
         try:
-            return in_parallel(retried, items, self.concurrency)
+            return in_parallel(
+                lambda item: self.retry.call(what, lambda: call(item), breaker, tokens(item)), items, self.concurrency
+            )
         except CallFailed as error:
             raise ModelError(f"{self!r}: {error}; try again later.") from None
 

@@ -9,14 +9,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NotRequired
+from typing import Any, ClassVar
 
-from pydantic import FiniteFloat, StrictInt, StrictStr
-from typing_extensions import TypedDict
+from pydantic_core.core_schema import list_schema
 
 from rag_lab.errors import ModelError
 from rag_lab.models import requirements, truncation
-from rag_lab.models.remote import failures, http, replies
+from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.requests import RemoteModel, RemoteOptions, in_parallel
 
 _LOG = logging.getLogger(__name__)
@@ -24,46 +23,16 @@ _AROUND = 8  # tokens that a model may put around a question and a passage
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 _CHECK_S = 2.0
 _VERSION = re.compile(r"/v\d+/?$")
-_check_tokens = replies.check_of(list[list[Any]], "list of tokens")
-
-
-class _Result(TypedDict):
-    index: StrictInt
-    relevance_score: FiniteFloat
-
-
-class _Rank(TypedDict):
-    index: StrictInt
-    score: FiniteFloat
-
-
-class _Info(TypedDict):
-    model_id: StrictStr
-    max_input_length: NotRequired[StrictInt | None]
-
-
-class _Model(TypedDict):
-    id: StrictStr
-    max_model_len: NotRequired[StrictInt | None]
-
-
-class _Results(TypedDict):
-    results: list[_Result]
-
-
-class _Counted(TypedDict):
-    count: StrictInt
-
-
-class _Models(TypedDict):
-    data: list[_Model]
-
-
-_check_results = replies.check_of(_Results, "list of relevance scores")
-_check_ranks = replies.check_of(list[_Rank], "list of scores")
-_check_info = replies.check_of(_Info, "description of a TEI server")
-_check_count = replies.check_of(_Counted, "count of tokens")
-_check_models = replies.check_of(_Models, "list of models")
+_RESULT = replies.object_of({"index": replies.COUNT, "relevance_score": replies.NUMBER})
+_RANK = replies.object_of({"index": replies.COUNT, "score": replies.NUMBER})
+_MODEL = replies.object_of({"id": replies.TEXT}, {"max_model_len": replies.COUNT})
+_INFO = replies.object_of({"model_id": replies.TEXT}, {"max_input_length": replies.COUNT})
+_check_tokens = replies.check_of(list_schema(list_schema(replies.ANY)), "list of tokens")
+_check_results = replies.check_of(replies.object_of({"results": list_schema(_RESULT)}), "list of relevance scores")
+_check_ranks = replies.check_of(list_schema(_RANK), "list of scores")
+_check_info = replies.check_of(_INFO, "description of a TEI server")
+_check_count = replies.check_of(replies.object_of({"count": replies.COUNT}), "count of tokens")
+_check_models = replies.check_of(replies.object_of({"data": list_schema(_MODEL)}), "list of models")
 
 
 class RemoteScorer(RemoteModel):
@@ -105,7 +74,7 @@ class RemoteScorer(RemoteModel):
         def scores(call: tuple[str, list[str]]) -> list[float]:
             found = self._ask(*call)
             if sorted(found) != list(range(len(call[1]))):
-                raise failures.BadReply(f"the server answered with {len(found)} scores for {len(call[1])} passages")
+                raise http.BadReply(f"the server answered with {len(found)} scores for {len(call[1])} passages")
             return [round(found[place], _DECIMALS) for place in range(len(call[1]))]
 
         scored = self._call_all(scores, calls, lambda call: sum(map(truncation.estimated_tokens, (call[0], *call[1]))))
@@ -147,7 +116,7 @@ class RemoteScorer(RemoteModel):
         try:
             counted = self._count(list(dict.fromkeys(text for pair in long for text in pair)))
         except Exception as error:
-            _LOG.warning("%r does not count tokens (%s); they are estimated", self, failures.classify(error).sentence)
+            _LOG.warning("%r does not count tokens (%s); they are estimated", self, http.classify(error).sentence)
         return [
             counted[question] + counted[passage] if question in counted and passage in counted else estimate
             for (question, passage), estimate in zip(pairs, estimates, strict=True)
@@ -162,7 +131,7 @@ class RemoteScorer(RemoteModel):
         body = {"model": self.name, "query": question, "documents": passages, "top_n": len(passages), **self.more}
         if self.limit_name and self.most_tokens is not None:
             body[self.limit_name] = self.most_tokens
-        found = self._client.post("/rerank", body, _check_results)
+        found = self._client.ask("/rerank", _check_results, body)
         return {each["index"]: float(each["relevance_score"]) for each in found["results"]}
 
     def _check(self) -> None:
@@ -200,7 +169,7 @@ class TeiScorer(RemoteScorer):
 
     def _ask(self, question: str, passages: list[str]) -> Mapping[int, float]:
         body = {"query": question, "texts": passages, "truncate": True, "raw_scores": False}
-        return {each["index"]: float(each["score"]) for each in self._client.post("/rerank", body, _check_ranks)}
+        return {each["index"]: float(each["score"]) for each in self._client.ask("/rerank", _check_ranks, body)}
 
     def _check(self) -> None:
         super()._check()
@@ -214,13 +183,13 @@ class TeiScorer(RemoteScorer):
         found: list[list[Any]] = []
         for start in range(0, len(texts), self.options.batch_size):
             batch = {"inputs": list(texts[start : start + self.options.batch_size])}
-            found += self._client.post("/tokenize", batch, _check_tokens)
+            found += self._client.ask("/tokenize", _check_tokens, batch)
         return dict(zip(texts, map(len, found), strict=True))
 
     @cached_property
-    def _info(self) -> _Info | None:
+    def _info(self) -> Mapping[str, Any] | None:
         try:
-            found: _Info = self._client.get("/info", _check_info)
+            found: Mapping[str, Any] = self._client.ask("/info", _check_info)
             return found
         except Exception:  # calls will say so, and try again
             return None
@@ -238,24 +207,22 @@ class VllmScorer(RemoteScorer):
     key_variables = ("VLLM_API_KEY",)
     limit_name = "truncate_prompt_tokens"
 
-    @property
+    @cached_property
     def most_tokens(self) -> int | None:
         """The most tokens of a pair that are read: `max_tokens`, else what the server says."""
-        return self.options.max_tokens or self._server_limit
-
-    def _count(self, texts: Sequence[str]) -> Mapping[str, int]:
-        def count(text: str) -> int:
-            return int(self._root.post("/tokenize", {"model": self.name, "prompt": text}, _check_count)["count"])
-
-        return dict(zip(texts, in_parallel(count, texts, self.concurrency), strict=True))
-
-    @cached_property
-    def _server_limit(self) -> int | None:
+        if self.options.max_tokens:
+            return self.options.max_tokens
         try:
-            listed: list[_Model] = self._root.get("/v1/models", _check_models)["data"]
+            listed: list[dict[str, Any]] = self._root.ask("/v1/models", _check_models)["data"]
         except Exception:  # a server that does not say
             return None
         return next((model.get("max_model_len") for model in listed if model["id"] == self.name), None)
+
+    def _count(self, texts: Sequence[str]) -> Mapping[str, int]:
+        def count(text: str) -> int:
+            return int(self._root.ask("/tokenize", _check_count, {"model": self.name, "prompt": text})["count"])
+
+        return dict(zip(texts, in_parallel(count, texts, self.concurrency), strict=True))
 
     @cached_property
     def _root(self) -> http.Endpoint:

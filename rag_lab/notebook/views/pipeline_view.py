@@ -14,7 +14,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.registry import find_info
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.experiment.stage_identities import Readers, roles_used
-from rag_lab.models.card.model_card import ModelCard
+from rag_lab.models.model_card import ModelCard
 from rag_lab.notebook.views.view import Box, Page, TextView, View
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Score

@@ -18,7 +18,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.experiment.executors.launchers import executor_of
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep
-from rag_lab.models.host.address import model_processes
+from rag_lab.models.hosted import model_processes
 
 
 @pytest.mark.slow

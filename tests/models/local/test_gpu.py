@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rag_lab._kit.machine import energy_counter, meters
-from rag_lab.models.card.model_card import model_card
+from rag_lab.models.model_card import model_card
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.shared import chat_model
 

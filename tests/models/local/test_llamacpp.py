@@ -2,12 +2,11 @@ import json
 import random
 
 import pytest
-from tiny_models import write_tiny_gguf
+from tiny_models import ALWAYS_THINKING, write_thinking_gguf, write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local import llamacpp
-from rag_lab.models.local.gguf_file import gguf_problem
-from rag_lab.models.local.gguf_storage import KV_TYPES
+from rag_lab.models.local.gguf import KV_TYPES, gguf_problem
 from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.weights import packaged
@@ -113,7 +112,7 @@ def test_replies_do_not_depend_on_what_is_answered_beside_them(model, real_home,
     fresh = LlamaCppChat("smollm2", threads=1 if cores < 3 else None)
     requests = [ask(*EXAMPLES, Message("user", f"What is the torque of bolt {n}?")) for n in range(3)]
     requests += [ask(EXAMPLES[0], Message("user", f"Where is valve {n}?")) for n in range(3)]
-    assert fresh._shape == shape
+    assert fresh.shape == shape
     if shape[1] == 1:
         assert [one.text for one in fresh.generate(requests)] == [model.generate([one])[0].text for one in requests]
 
@@ -122,7 +121,7 @@ def test_replies_do_not_depend_on_what_is_answered_beside_them(model, real_home,
 def test_a_large_model_is_held_once(real_home, monkeypatch):
     monkeypatch.setattr(llamacpp, "_SMALL_MB", 1)
     monkeypatch.setattr(llamacpp, "usable_cores", lambda: 16)
-    assert LlamaCppChat("smollm2", threads=4).caches == 1
+    assert LlamaCppChat("smollm2", threads=4).shape == (1, 4, 1)
 
 
 @pytest.mark.slow
@@ -170,3 +169,93 @@ def test_what_it_took_of_the_machine_is_told(tmp_path):
     first, second = tiny.generate([ask(Message("user", text), max_tokens=2) for text in ("hi", "ho")])
     assert first.machine.load_s == second.machine.load_s > 0
     assert min(first.machine.memory_mb, second.machine.memory_mb) > 1
+
+
+ANSWER = {
+    "type": "object",
+    "properties": {"answer": {"type": "string", "maxLength": 40}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+TOPICS = ("grease of the guides", "torque of the bolts", "alarm A7", "who signs the permit", "what is 2 + 2?")
+
+
+def ask_for(text, **settings):
+    return ChatRequest((Message("user", text),), **{"max_tokens": 96, "json_schema": ANSWER, **settings})
+
+
+@pytest.fixture(scope="module")
+def switched(tmp_path_factory):
+    return LlamaCppChat(str(write_thinking_gguf(tmp_path_factory.mktemp("gguf") / "switched.gguf")), context=1024)
+
+
+@pytest.fixture(scope="module")
+def always(tmp_path_factory):
+    path = write_thinking_gguf(tmp_path_factory.mktemp("gguf") / "always.gguf", ALWAYS_THINKING)
+    return LlamaCppChat(str(path), context=1024)
+
+
+@pytest.mark.slow
+def test_every_reply_is_an_object_however_long_it_was_to_think(switched):
+    budgets = [1, 2, 3, 5, 13, 34]
+    requests = [ask_for(topic, thinking_tokens=budget, seed=3) for budget in budgets for topic in TOPICS[:3]]
+    replies = switched.generate(requests)
+    for request, reply in zip(requests, replies, strict=True):
+        assert list(json.loads(reply.text)) == ["answer"], (request.thinking_tokens, reply)
+        assert not reply.truncated
+        assert reply.thinking_tokens <= request.thinking_tokens
+        assert reply.thinking_tokens <= reply.tokens_out
+    assert min(reply.thinking_tokens for reply in replies[-3:]) > 20  # it does think
+
+
+@pytest.mark.slow
+def test_a_reply_without_thinking_has_none(switched):
+    (reply,) = switched.generate([ask_for(TOPICS[0])])
+    assert (reply.thinking, reply.thinking_tokens) == ("", 0)
+    assert list(json.loads(reply.text)) == ["answer"]
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_stop_thinking_is_stopped_at_once(always):
+    for reply in always.generate([ask_for(topic) for topic in TOPICS[:2]]):
+        assert list(json.loads(reply.text)) == ["answer"]
+        assert reply.thinking_tokens <= 1
+
+
+@pytest.mark.slow
+def test_in_a_small_context_the_reply_keeps_its_length(switched):
+    (reply,) = switched.generate([ask_for("grease " * 600, thinking_tokens=2000)])
+    assert list(json.loads(reply.text)) == ["answer"]
+    assert 0 < reply.thinking_tokens < 1024 - 600
+
+
+@pytest.mark.slow
+def test_thoughts_are_sampled_and_the_same_seed_thinks_the_same(switched):
+    one, again, other = switched.generate([ask_for(TOPICS[4], thinking_tokens=40, seed=seed) for seed in (1, 1, 2)])
+    assert one.thinking == again.thinking != other.thinking
+
+
+@pytest.mark.slow
+def test_a_switched_thought_before_changes_no_reply(switched):
+    earlier = (
+        Message("system", "You answer questions about a plant."),
+        Message("user", "oil?"),
+        Message("assistant", "{}"),
+    )
+    plain = ChatRequest((*earlier, Message("user", TOPICS[2])), 32, json_schema=ANSWER)
+    thinking = ChatRequest(plain.messages, 32, json_schema=ANSWER, thinking_tokens=20)
+    before = switched.generate([plain])[0].text
+    assert [reply.text for reply in switched.generate([thinking, plain])][1] == before
+
+
+@pytest.mark.slow
+def test_what_can_think_is_told_by_the_identity(switched, real_home):
+    assert switched.identity()["thinking"] == 1
+    assert "thinking" not in LlamaCppChat("smollm2").identity()
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_think_does_not_get_the_room_for_it(real_home):
+    model = LlamaCppChat("smollm2")
+    (reply,) = model.generate([ask_for("Count from 1 to 1000.", json_schema=None, max_tokens=20, thinking_tokens=500)])
+    assert (reply.thinking_tokens, reply.truncated, reply.tokens_out) == (0, True, 20)

@@ -1,6 +1,6 @@
 import pytest
 
-from rag_lab.models.local.query_likelihood import QueryLikelihoodScorer
+from rag_lab.models.local.causal import QueryLikelihoodScorer
 
 PASSAGES = [
     "the press runs at 140 bar .",

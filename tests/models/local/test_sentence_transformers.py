@@ -32,19 +32,14 @@ def test_the_identity_follows_the_weights(minilm):
     assert identity["weights"].startswith("folder-sha256:")
 
 
-@pytest.mark.parametrize(
-    ("ask", "location"),
-    [
-        (lambda: SentenceTransformerEmbedder("bge-m3").embed_queries(["x"]), "BAAI/bge-m3' .*network.*minilm"),
-        (lambda: CrossEncoderScorer("bge-reranker-v2-m3").score(PAIRS[:1]), "BAAI/bge-reranker-v2-m3'"),
-    ],
-)
-def test_a_hub_name_without_network_is_one_sentence(monkeypatch, ask, location):
+def test_a_hub_name_without_network_is_one_sentence(monkeypatch):
     import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match=f"Cannot load '{location}"):
-        ask()
+    with pytest.raises(ModelError, match="Cannot load 'BAAI/bge-m3' .*network.*minilm"):
+        SentenceTransformerEmbedder("bge-m3").embed_queries(["x"])
+    with pytest.raises(ModelError, match="Cannot load 'BAAI/bge-reranker-v2-m3'"):
+        CrossEncoderScorer("bge-reranker-v2-m3").score(PAIRS[:1])
 
 
 def test_a_folder_that_holds_no_model_is_one_sentence(tmp_path):
@@ -88,13 +83,10 @@ def test_scores_are_those_of_the_model_itself(scorer, tiny_cross_encoder):
 
 def test_a_pair_has_one_score_in_any_batch_and_order(scorer):
     together = scorer.score(PAIRS)
+    assert together == [round(score, 6) for score in together]  # before anything is ordered by them
     assert together == pytest.approx([scorer.score([pair])[0] for pair in PAIRS], rel=FLOAT32, abs=FLOAT32)
     assert scorer.score(PAIRS[::-1])[::-1] == pytest.approx(together, rel=FLOAT32, abs=FLOAT32)
     assert scorer.score([]) == []
-
-
-def test_scores_are_rounded_before_anything_is_ordered_by_them(scorer):
-    assert all(score == round(score, 6) for score in scorer.score(PAIRS))
 
 
 def test_max_tokens_cuts_the_passage(tiny_cross_encoder):

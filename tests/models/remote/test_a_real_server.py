@@ -22,7 +22,7 @@ SCHEMA = {
 @pytest.fixture(params=[SWITCHED, ALWAYS_THINKING], ids=["switched", "always"])
 def model(request, tmp_path, monkeypatch):
     path = write_thinking_gguf(tmp_path / "thinking.gguf", request.param)
-    server = LlamaCppChat(str(path), context=1024)._servers[0]  # answers as long as it is held
+    server = LlamaCppChat(str(path), context=1024).loaded[0]  # answers as long as it is held
     monkeypatch.setenv("OPENAI_API_KEY", server._key)
     address = server._server.listening_address
     yield OpenAIChat(str(path), base_url=f"{address}/v1", concurrency=1, max_attempts=1, timeout_s=300)

@@ -9,7 +9,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.custom_models import object_model
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
-from rag_lab.models.remote.langchain_chat import LangChainChat, is_another
+from rag_lab.models.remote.langchain_models import LangChainChat, is_another
 
 
 def test_any_langchain_model_serves_with_its_thinking_and_counts():

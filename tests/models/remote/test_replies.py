@@ -11,8 +11,8 @@ import pytest
 from rag_lab.memory.ledger import Ledger
 from rag_lab.models.prices import price
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
-from rag_lab.models.remote.failures import BadReply, classify
 from rag_lab.models.remote.gemini import GeminiChat
+from rag_lab.models.remote.http import BadReply, classify
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.replies import bounded, counted
 from rag_lab.models.shared import MeteredChat
@@ -108,21 +108,9 @@ def caused_by(cause):
 
 @pytest.mark.parametrize(
     ("status", "transient", "fatal"),
-    [
-        (304, True, False),
-        (400, False, False),
-        (401, False, True),
-        (402, True, False),
-        (403, False, True),
-        (404, False, True),
-        (408, True, False),
-        (413, False, False),
-        (422, False, False),
-        (429, True, False),
-        (500, True, False),
-        (503, True, False),
-        (529, True, False),
-    ],
+    [(status, True, False) for status in (304, 402, 408, 429, 500, 503, 529)]
+    + [(status, False, False) for status in (400, 413, 422)]
+    + [(status, False, True) for status in (401, 403, 404)],
 )
 @pytest.mark.parametrize("wrap", [lambda error: error, caused_by], ids=["bare", "wrapped"])
 def test_statuses(status, transient, fatal, wrap):
@@ -135,25 +123,18 @@ def test_gemini_rejects_a_key_with_status_400():
     assert classify(RefusedError(400, "API key not valid. Please pass a valid API key.")).fatal
 
 
+SILENT = [
+    TimeoutError(),
+    ConnectionRefusedError(),
+    *(type(n, (Exception,), {})() for n in ("ReadTimeout", "ConnectError")),
+]
+
+
 @pytest.mark.parametrize(
-    "error",
-    [
-        TimeoutError(),
-        ConnectionRefusedError(),
-        type("ReadTimeout", (Exception,), {})(),
-        type("ConnectError", (Exception,), {})(),
-    ],
+    "error", [*map(caused_by, SILENT), json.JSONDecodeError("no", "<html>", 0), KeyError("choices")], ids=repr
 )
-def test_a_silent_server_may_answer_later(error):
-    assert classify(caused_by(error)).transient
-
-
-def test_a_reply_that_is_not_json_may_come_better():
-    assert classify(json.JSONDecodeError("no", "<html>", 0)).transient
-
-
-def test_what_nobody_foresaw_is_never_remembered():
-    failure = classify(KeyError("choices"))
+def test_what_no_status_tells_of_may_come_better_and_is_never_remembered(error):
+    failure = classify(error)
     assert (failure.transient, failure.fatal) == (True, False)
 
 

@@ -24,7 +24,6 @@ from rag_lab.models.remote.requests import (
     TIME_OUTS,
     CallFailed,
     CircuitBreaker,
-    RateLimiter,
     RetryPolicy,
     in_parallel,
     open_breaker_sentences,
@@ -235,9 +234,9 @@ def test_an_embedding_model_that_hangs_is_given_up_for_all_variants(ledger, monk
 ASKED = ChatRequest((Message("user", "Where?"),))
 ANOTHER_PROCESS = """
 from rag_lab.memory.rate_limits import Rates
-from rag_lab.models.remote.requests import RateLimiter
+from rag_lab.models.remote.requests import RetryPolicy
 waits = []
-RateLimiter("a model", "m", Rates(requests=2), sleep=waits.append).wait(0)
+RetryPolicy(rates=Rates(requests=2), sleep=waits.append).wait("a model", "m", 0)
 print(*waits)
 """
 
@@ -245,7 +244,7 @@ print(*waits)
 def test_another_process_waits_for_what_this_one_has_sent():
     waits = []
     for _ in range(2):
-        RateLimiter("a model", "m", Rates(requests=2), sleep=waits.append).wait(0)
+        RetryPolicy(rates=Rates(requests=2), sleep=waits.append).wait("a model", "m", 0)
     assert waits == []
     told = subprocess.run([sys.executable, "-c", ANOTHER_PROCESS], capture_output=True, text=True, check=True).stdout
     assert 30 < float(told) <= 60

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rag_lab.errors import ConfigError
-from rag_lab.models.host.address import HOST_VARIABLE, host_folder, is_open, model_host, model_processes, write_process
+from rag_lab.models.hosted import HOST_VARIABLE, host_folder, is_open, model_host, model_processes, write_process
 
 ENDED = """
 import os
-from rag_lab.models.host.address import model_host
+from rag_lab.models.hosted import model_host
 with model_host() as environment:
     print(next(iter(environment.values())), flush=True)
     os._exit(1)  # as one that is killed

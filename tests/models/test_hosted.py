@@ -16,10 +16,8 @@ from other_user import as_nobody, needs_root
 from tiny_models import write_tiny_gguf
 
 from rag_lab.errors import ModelError
-from rag_lab.models import shared
-from rag_lab.models.host import hosted
-from rag_lab.models.host.address import HOST_VARIABLE, model_host, model_processes
-from rag_lab.models.host.hosted import HostedChat
+from rag_lab.models import hosted, shared
+from rag_lab.models.hosted import HOST_VARIABLE, model_host, model_processes
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
 
@@ -43,7 +41,7 @@ print(json.dumps([reply.text, reply.error, heavy]))
 def place(monkeypatch):
     """The folder where this process, as a kernel, meets those that hold models."""
     monkeypatch.setattr(shared, "_NAMED", {})
-    monkeypatch.setattr(hosted, "_PEAKS_MB", {})
+    monkeypatch.setattr(hosted, "PEAKS_MB", {})
     with model_host() as environment:
         monkeypatch.setenv(HOST_VARIABLE, environment[HOST_VARIABLE])
         yield Path(environment[HOST_VARIABLE])
@@ -76,9 +74,8 @@ def test_a_chat_model_is_the_same_elsewhere(place, tiny, monkeypatch):
     replies = model.generate(requests)
     (held,) = model_processes(place)
     assert held.model == tiny and held.device == "cpu" and held.memory_mb > 10
-    assert replies[0].machine.load_s > 0 and hosted.model_processes_mb() > 50
+    assert replies[0].machine.load_s > 0 and sum(hosted.PEAKS_MB.values()) > 50
     here = alone(monkeypatch, tiny)
-    assert not isinstance(here, HostedChat)
     assert told == (
         here.identity(),
         here.context_tokens,
@@ -240,7 +237,7 @@ def test_what_holds_a_model_ends_with_the_sweep(tiny, monkeypatch):
 
 SWEEP = """
 import os, sys
-from rag_lab.models.host.address import HOST_VARIABLE, model_processes, model_host
+from rag_lab.models.hosted import HOST_VARIABLE, model_processes, model_host
 from rag_lab.models import shared
 from rag_lab.models.protocols import ChatRequest, Message
 from pathlib import Path

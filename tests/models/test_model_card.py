@@ -6,9 +6,8 @@ import pytest
 from tiny_models import write_tiny_gguf
 
 from rag_lab.errors import ModelError
-from rag_lab.models.card.model_card import Measured, ModelCard, model_card
-from rag_lab.models.card.weight_facts import Cache, folder_facts
-from rag_lab.models.local.gguf_storage import stored_as
+from rag_lab.models.local.gguf import stored_as
+from rag_lab.models.model_card import Cache, Measured, ModelCard, folder_facts, model_card
 from rag_lab.models.weights import packaged
 from rag_lab.testing import ollama_server
 

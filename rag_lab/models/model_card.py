@@ -1,16 +1,148 @@
-"""The card of a model: its memory, foretold and measured; from its file or folder, Ollama, or what a provider says."""
+"""The card of a model: what it is and can, and what it will need of this machine; from its file or folder, or a server.
 
+Nothing is loaded to write it: facts of weights are read from their files.
+"""
+
+import json
+import struct
 import time
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
+from typing import Any
 
+from rag_lab._kit.machine import bytes_on_disk
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models import config, failover, providers, shared, weights
-from rag_lab.models.card import weight_facts
-from rag_lab.models.local.gguf_storage import GIVEN
+from rag_lab.models.local.gguf import GIVEN, TYPES, gguf_card, gguf_metadata, stored_bytes
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.rich_display import rich_display
+
+_WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
+_HEAD_BYTES = 8  # of a safetensors file: the length of the JSON that follows
+_MOST_HEAD_BYTES = 100_000_000
+_PACKED = "U8"  # bitsandbytes keeps two 4-bit weights a byte
+
+
+def downloaded_folder(hub_name: str) -> Path | None:
+    """Return the folder of the last download of `hub_name`; None where it holds no weights."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found: Any = try_to_load_from_cache(hub_name, "config.json")  # which is fetched alone, too, to know the revision
+    if not isinstance(found, str):
+        return None
+    folder = Path(found).parent
+    return folder if any(any(folder.rglob(ending)) for ending in _WEIGHTS) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What a transformer keeps of each token that it has read: keys and values of every layer.
+
+    Where a model looks back only a window in some layers (Gemma 3), or shares them, this is the most.
+    """
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    bits: float = 16.0  # a value, the scale of its block included
+
+    def mb(self, context_tokens: int, batch: int = 1) -> float:
+        """Return MiB: 2 (keys, values) x layers x heads x dimensions x tokens x sequences at a time x bits / 8."""
+        values = 2 * self.layers * self.kv_heads * self.head_dim * context_tokens * batch
+        return values * self.bits / 8 / 2**20
+
+    def formula(self, context_tokens: int, batch: int = 1) -> str:
+        """Return the formula with its numbers."""
+        return (
+            f"2 x {self.layers} layers x {self.kv_heads} heads x {self.head_dim} dimensions x "
+            f"{context_tokens:,} tokens x {batch} at a time x {self.bits:g} bits"
+        )
+
+
+def folder_facts(folder: Path) -> dict[str, Any]:
+    """Return what a folder says of its weights, by the card's fields, None where it does not; no library is asked."""
+    config, template = weights.read_json(folder / "config.json", {}), folder / "chat_template.jinja"
+    text = config.get("text_config") or config
+    written: str | None = weights.read_json(folder / "tokenizer_config.json", {}).get("chat_template")
+    if template.is_file():
+        written = template.read_text(encoding="utf-8", errors="replace")
+    layers, heads, width = (text.get(key) for key in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+    cache, licence = None, ""
+    if layers and heads and width:
+        cache = Cache(layers, text.get("num_key_value_heads") or heads, text.get("head_dim") or width // heads)
+    with suppress(OSError):  # the head of the model's README names it
+        head = (folder / "README.md").read_text(encoding="utf-8", errors="replace").splitlines()[:60]
+        licence = next((line.partition(":")[2].strip() for line in head if line.startswith("license:")), "")
+    return {
+        "parameters": sum(map(_parameters, folder.glob("*.safetensors"))) or None,
+        "disk_bytes": bytes_on_disk(folder),
+        "trained_tokens": text.get("max_position_embeddings"),
+        # that are read of a text, by an embedding model that is set to read less
+        "context_tokens": weights.read_json(folder / "sentence_bert_config.json", {}).get("max_seq_length"),
+        "licence": licence,
+        "cache": cache,
+        "thinks": None if written is None else "enable_thinking" in str(written) or "<think" in str(written),
+        "sees": "vision_config" in config if config else None,
+    }
+
+
+def _parameters(path: Path) -> int:
+    """Return how many values the tensors of a safetensors file hold; two for a byte that packs them."""
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(_HEAD_BYTES))
+            head = json.loads(file.read(min(length, _MOST_HEAD_BYTES)))
+        tensors = [tensor for name, tensor in head.items() if name != "__metadata__"]
+        return sum(prod(tensor["shape"]) * (2 if tensor["dtype"] == _PACKED else 1) for tensor in tensors)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        return 0
+
+
+def gguf_facts(path: Path, weights: str, kv: str) -> tuple[dict[str, Any], str, int]:
+    """Return the facts of a GGUF file; how its weights are stored, asked for as `weights`, and the bytes they take.
+
+    Its cache is stored as `kv`.
+    """
+    from gguf import GGUFReader
+
+    try:
+        tensors = GGUFReader(path).tensors
+    except (ValueError, KeyError, IndexError, OSError) as error:
+        raise ModelError(f"{path.name} is not a whole GGUF file ({error}); download it again.") from error
+    found = gguf_metadata(path) or {}
+    n_values: Counter[str] = Counter()
+    for tensor in tensors:
+        n_values[tensor.tensor_type.name] += prod(tensor.shape.tolist())
+    facts = {
+        "parameters": n_values.total(),
+        "disk_bytes": path.stat().st_size,
+        "trained_tokens": _of(found, "context_length"),
+        "licence": str(found.get("general.license", "")),
+        "cache": gguf_cache(found, kv),
+        "thinks": gguf_card(found).thinks,
+        "sees": False,
+    }
+    stored_as = n_values.most_common(1)[0][0] if weights == GIVEN else weights.upper()
+    return facts, stored_as, sum(stored_bytes(tensor, weights) for tensor in tensors)
+
+
+def _of(found: dict[str, Any], key: str) -> int | None:
+    value = found.get(f"{found.get('general.architecture')}.{key}")
+    return max(value) if isinstance(value, list) else value  # some models differ from layer to layer
+
+
+def gguf_cache(found: dict[str, Any], kv: str = "f16") -> Cache | None:
+    """Return the cache of keys and values, stored as `kv`, by a file's head; None where that does not say."""
+    layers, heads, width = (_of(found, key) for key in ("block_count", "attention.head_count", "embedding_length"))
+    if not layers or not heads or not width:
+        return None
+    head_dim = _of(found, "attention.key_length") or width // heads
+    return Cache(layers, _of(found, "attention.head_count_kv") or heads, head_dim, TYPES[kv].bits)
+
 
 _HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
 _NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
@@ -44,7 +176,7 @@ class ModelCard:
     licence: str = ""
     disk_bytes: int | None = None
     weights_mb: float | None = None  # in memory
-    cache: weight_facts.Cache | None = None
+    cache: Cache | None = None
     batch: int = 1  # sequences at a time, of which the cache is kept
     thinks: bool | None = None
     sees: bool | None = None
@@ -71,10 +203,8 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
     Each of the `batch` sequences that are read and written at a time has a cache of its own. Where no `kind` is named
     it is a chat model, or one of another kind where no chat model has its provider.
     """
-    if config.is_failover(model):
-        raise ModelError(
-            f"A card is of one model, and {len(config.alternatives(model))} are named; ask for one at a time."
-        )
+    if (n_models := len(config.alternatives(model))) > 1:
+        raise ModelError(f"A card is of one model, and {n_models} are named; ask for one at a time.")
     if kind is None:
         name, chat = providers.split_name(model, providers.CHAT_MODELS)[0], providers.CHAT_MODELS
         kind = next((kind for kind in providers.MODEL_KINDS if name in providers.providers_of(kind)), chat)
@@ -91,18 +221,18 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
         sees = None if provider.sees_images else False
         return replace(_noting(card, "Its weights are elsewhere: size and memory are its server's."), sees=sees)
     source = weights.find(spec.name)
-    path = weight_facts.downloaded_folder(source.location) if source.on_hub else Path(source.location)
+    path = downloaded_folder(source.location) if source.on_hub else Path(source.location)
     if path is None:
         return _noting(card, f"{source.location} has not been downloaded: its card is known once it is.")
     if path.is_dir():
-        facts = weight_facts.folder_facts(path)
+        facts = folder_facts(path)
         if kind not in (providers.CHAT_MODELS, providers.QUERY_LIKELIHOODS):
             facts["cache"] = None
         if kind is not providers.CHAT_MODELS:
             facts |= {"thinks": None, "sees": None}
         return _held_by_torch(replace(card, **facts), spec)
     llamacpp = shared.model_of(kind, model) if spec.provider == "llamacpp" else None
-    facts, stored_as, n_bytes = weight_facts.gguf_facts(
+    facts, stored_as, n_bytes = gguf_facts(
         path, llamacpp.weights if llamacpp else GIVEN, str(spec.options.get("kv", "f16"))
     )
     card = replace(card, **facts)
@@ -139,7 +269,7 @@ def _held_by_torch(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
 
 
 def _of_ollama(card: ModelCard, spec: providers.ModelSpec) -> ModelCard:
-    from rag_lab.models.remote.ollama_server import OllamaServer
+    from rag_lab.models.remote.ollama import OllamaServer
 
     server = OllamaServer(str(spec.options.get("base_url", "")))
     try:

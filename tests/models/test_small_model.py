@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag_lab.models.card import small_model as module
-from rag_lab.models.card.small_model import small_model_note
+from rag_lab.models import failover as module
+from rag_lab.models.failover import small_model_note
 from rag_lab.models.providers import ModelSpec
 from rag_lab.models.shared import chat_model
 
@@ -13,7 +13,7 @@ def bare_machine(monkeypatch):
     """A machine without keys, servers, a GPU or Ollama."""
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(module, "cuda_problem", lambda _: "no GPU")
+    monkeypatch.setattr(module.requirements, "cuda_problem", lambda _: "no GPU")
     monkeypatch.setattr(module.shutil, "which", lambda _: None)
 
 
@@ -52,8 +52,8 @@ def test_what_is_set_on_this_machine_is_what_is_advised(monkeypatch, variable, v
 
 
 def test_a_gpu_is_advised_where_unsloth_is_installed(monkeypatch):
-    monkeypatch.setattr(module, "cuda_problem", lambda _: "")
-    monkeypatch.setattr(module, "missing_package", lambda *_: "")
+    monkeypatch.setattr(module.requirements, "cuda_problem", lambda _: "")
+    monkeypatch.setattr(module.requirements, "missing_package", lambda *_: "")
     assert small_model_note("llamacpp:smollm2").endswith("models.generation=unsloth:qwen3-8b")
 
 

@@ -1,0 +1,328 @@
+"""Models as kernels of a sweep see them: what needs no weights is done here, a process that holds them is asked.
+
+Kernels find these processes by a folder that the environment names. It lies on this machine, only its owner may enter
+it, and it lives as long as the sweep. A process is started where there is none, and once again where it died. A call is
+a connection of its own, so threads and forked kernels share nothing, and the end of either side is seen at once. What
+passes between them is JSON, and arrays and images as bytes; no pickles.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from functools import lru_cache, partial
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+from filelock import FileLock
+from pydantic import TypeAdapter
+
+from rag_lab import errors
+from rag_lab._kit.digest import digest
+from rag_lab._kit.machine import OWNER_FILE, Process, owner_runs, remove_scratch, write_owner
+from rag_lab._kit.registry import Kind
+from rag_lab.errors import ConfigError, ModelError
+from rag_lab.models import providers
+from rag_lab.models.local.local_model import LocalModel
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message, Vectors
+from rag_lab.redaction import redact_value
+
+BUDGET_VARIABLE = "RAG_LAB_MODEL_MEMORY_GB"
+HOST_VARIABLE = "RAG_LAB_MODEL_HOST"
+OFF = "off"  # what a user sets: every kernel loads its models itself
+PEAKS_MB: dict[str, int] = {}  # by the process that held a model: the most while it computed for this kernel
+_MOST_DEATHS = 2
+_STARTED: list[subprocess.Popen[bytes]] = []  # held until they end, so that their numbers are given back
+_TEXTS_COUNTED = 65_536
+_NAME_LETTERS = 16
+_END_S = 5.0
+_LOOK_EVERY_S = 0.02
+
+
+def model_budget_mb() -> float | None:
+    """Return the MiB that all models of a sweep may take here together; None where the user leaves that open."""
+    given, budget_gb = os.environ.get(BUDGET_VARIABLE, "").strip(), 0.0
+    if not given:
+        return None
+    with suppress(ValueError):
+        budget_gb = float(given)
+    if not 0.0 < budget_gb < float("inf"):
+        raise ConfigError(f"{BUDGET_VARIABLE} is {given!r}; give a positive number of gigabytes, such as 16, or none.")
+    return budget_gb * 1024
+
+
+@contextmanager
+def model_host() -> Iterator[dict[str, str]]:
+    """Yield the environment by which kernels share models; at the end whatever holds one has ended.
+
+    It is empty where the user has switched this off.
+    """
+    model_budget_mb()
+    if os.environ.get(HOST_VARIABLE) == OFF:
+        yield {}
+        return
+    remove_scratch()
+    folder = Path(tempfile.mkdtemp(prefix="rag_lab_models_"))  # mode 700
+    write_owner(folder)
+    try:
+        yield {HOST_VARIABLE: str(folder)}
+    finally:
+        (folder / OWNER_FILE).unlink(missing_ok=True)
+        for holder in model_processes(folder):  # in the midst of whatever nobody waits for any more
+            for sign in (signal.SIGTERM, signal.SIGKILL):
+                if holder.process.runs():
+                    with suppress(ProcessLookupError):
+                        os.kill(holder.process.pid, sign)
+                    _gone(holder.process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def host_folder() -> Path | None:
+    """Return the folder that the environment names, where it is on this machine and its sweep runs; else None."""
+    given = os.environ.get(HOST_VARIABLE, "")
+    folder = Path(given)
+    return folder if given and given != OFF and is_open(folder) else None
+
+
+def is_open(folder: Path) -> bool:
+    """Tell whether the sweep that made the folder runs, on this machine."""
+    return owner_runs(folder) is True
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """A process that holds a model. `name` is that of its socket and its record, `used_s` when it last ended a call."""
+
+    name: str
+    process: Process
+    model: str
+    device: str  # cpu or cuda
+    memory_mb: float
+    used_s: float
+
+
+def model_processes(folder: Path) -> list[ProcessRecord]:
+    """Return the processes that hold a model, the longest unused first; those that have ended are left out."""
+    found = [holder for path in folder.glob("*.holder") if (holder := _read_process(path)) is not None]
+    return sorted((one for one in found if one.process.runs()), key=lambda one: one.used_s)
+
+
+def write_process(folder: Path, name: str, model: str, device: str, memory_mb: float) -> None:
+    """Record that this process holds a model."""
+    path = folder / f"{name}.holder"
+    known = {"process": Process.this(), "model": model, "device": device, "memory_mb": memory_mb}
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(known), encoding="utf-8")
+    partial.replace(path)
+
+
+def socket_path(folder: Path, name: str) -> str:
+    """Return where the process of this name listens; short, as systems allow about 100 characters."""
+    return str(folder / f"{name}.sock")
+
+
+def _read_process(path: Path) -> ProcessRecord | None:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        used_s = path.stat().st_mtime
+    except (OSError, ValueError):  # it has just gone
+        return None
+    known["process"] = Process(*known["process"])
+    return ProcessRecord(name=path.stem, used_s=used_s, **known)
+
+
+def _gone(process: Process) -> None:
+    """Wait until a process has ended; not longer than one that is ended takes."""
+    until_s = time.monotonic() + _END_S
+    while process.runs() and time.monotonic() < until_s:
+        time.sleep(_LOOK_EVERY_S)
+
+
+REPLIES = TypeAdapter(list[ChatReply])
+_MOST_BYTES = 2**30  # of one part of a message
+_ERRORS = {
+    kind.__name__: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.RagLabError)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One message: a JSON object, and what is no JSON beside it."""
+
+    head: Mapping[str, Any]
+    parts: tuple[bytes, ...] = ()
+
+
+def send(connection: Connection, message: Sent) -> None:
+    """Send a message."""
+    connection.send_bytes(json.dumps({**message.head, "n_parts": len(message.parts)}).encode("ascii"))
+    for part in message.parts:
+        connection.send_bytes(part)
+
+
+def receive(connection: Connection) -> Sent:
+    """Wait for a message."""
+    try:
+        head = json.loads(connection.recv_bytes(_MOST_BYTES))
+        return Sent(head, tuple(connection.recv_bytes(_MOST_BYTES) for _ in range(head.pop("n_parts"))))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise OSError("what was received is no message") from None
+
+
+def requests_sent(requests: Sequence[ChatRequest]) -> Sent:
+    """Write requests of a chat model; their images are the parts, in order."""
+    images = tuple(image for request in requests for message in request.messages for image in message.images)
+    written = [
+        {
+            **{field.name: getattr(request, field.name) for field in fields(request)},
+            "json_schema": None if request.json_schema is None else dict(request.json_schema),
+            "messages": [(one.role, one.content, len(one.images)) for one in request.messages],
+        }
+        for request in requests
+    ]
+    return Sent({"requests": written}, images)
+
+
+def requests_received(message: Sent) -> list[ChatRequest]:
+    """Read what `requests_sent` wrote."""
+    images = iter(message.parts)
+    requests = []
+    for written in message.head["requests"]:
+        messages = tuple(
+            Message(role, content, tuple(next(images) for _ in range(n_images)))
+            for role, content, n_images in written["messages"]
+        )
+        requests.append(ChatRequest(**{**written, "messages": messages}))
+    return requests
+
+
+def vectors_sent(vectors: Vectors) -> Sent:
+    """Write (n_texts, dim) vectors as float32, row by row."""
+    return Sent({"shape": vectors.shape}, (np.ascontiguousarray(vectors, dtype="<f4").tobytes(),))
+
+
+def vectors_received(message: Sent) -> Vectors:
+    """Read what `vectors_sent` wrote."""
+    return np.frombuffer(message.parts[0], "<f4").reshape(message.head["shape"]).astype(np.float32)
+
+
+def error_sent(error: BaseException) -> dict[str, str]:
+    """Write an error as its kind and its sentence."""
+    return {"kind": type(error).__name__, "sentence": str(error)}
+
+
+def error_received(written: Mapping[str, str], model: str) -> errors.RagLabError:
+    """Return the same error with the same sentence; what is none of the workbench's own is told of the model."""
+    kind = _ERRORS.get(written["kind"])
+    if kind is None:
+        said = ": ".join(filter(None, (written["kind"], written["sentence"])))
+        return errors.ModelError(f"The model {model} failed ({said}); see whether it fits in memory.")
+    return kind.__new__(kind, written["sentence"])  # the sentence is cleaned already, and kinds take other arguments
+
+
+def _start(folder: Path, name: str, kind: str, model: str) -> bool:
+    """Start the process that holds a model and wait until it listens; return False where it died before it did.
+
+    Whoever comes second finds it there.
+    """
+    if not is_open(folder):
+        raise ModelError(f"The sweep has ended, and with it the process that held {redact_value(model)}.")
+    with FileLock(folder / "starting.lock"):
+        try:
+            Client(socket_path(folder, name), "AF_UNIX").close()
+            return True
+        except OSError:
+            Path(socket_path(folder, name)).unlink(missing_ok=True)  # of one that died
+        with (folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - a command of our own
+                [sys.executable, "-P", "-m", "rag_lab.models.model_process", str(folder), name, kind, model],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={key: value for key, value in os.environ.items() if key != HOST_VARIABLE},
+                start_new_session=True,  # neither Ctrl-C nor the end of this kernel reaches it
+            )
+        _STARTED[:] = [one for one in _STARTED if one.poll() is None] + [process]
+        with cast(IO[bytes], process.stdout) as output:
+            printed = output.read()  # once it has loaded; nothing where it died before
+    if printed and (error := json.loads(printed).get("error")):
+        raise error_received(error, redact_value(model))
+    return bool(printed)
+
+
+def _ask(folder: Path, name: str, kind: str, model: str, message: Sent) -> Sent:
+    """Return the reply of the process that holds the model; what the model raises there is raised here."""
+    deaths, is_new = 0, False
+    while deaths < _MOST_DEATHS:
+        try:
+            with Client(socket_path(folder, name), "AF_UNIX") as connection:
+                send(connection, Sent({**message.head, "kind": kind, "model": model}, message.parts))
+                reply = receive(connection)
+        except (FileNotFoundError, ConnectionRefusedError):
+            deaths += is_new  # it listened, and died before it was asked
+            if not _start(folder, name, kind, model):
+                break
+            is_new = True
+        except (EOFError, OSError):
+            deaths, is_new = deaths + 1, False
+            if (record := _read_process(folder / f"{name}.holder")) is not None:
+                _gone(record.process)  # it may still be seen, and still be knocked at, while it dies
+        else:
+            is_new = False
+            if "error" in reply.head:
+                raise error_received(reply.head["error"], redact_value(model))
+            if "ended" not in reply.head:  # else its memory was needed, and another process follows
+                PEAKS_MB[name] = max(PEAKS_MB.get(name, 0), reply.head["peak_mb"] or 0)
+                return reply
+    raise ModelError(
+        f"The process that holds {redact_value(model)} died, and once more when it was started again; the usual cause "
+        "is that memory ran out: choose a smaller model, or one that is held in fewer bits."
+    )
+
+
+def hosted(kind: Kind, model: str, made: Any) -> Any:
+    """Return the model `made` of this kind and name; what needs its weights asks the process that holds them for all.
+
+    It stays as it is where its weights are on a server, or where the environment names no folder.
+    """
+    folder = host_folder()
+    if folder is None or not isinstance(made, LocalModel):
+        return made
+    local: Any = made
+
+    def ask(do: str, head: Mapping[str, Any], parts: tuple[bytes, ...] = ()) -> Sent:
+        name = digest(local.weights_held)[:_NAME_LETTERS]
+        return _ask(folder, name, kind.name, model, Sent({**head, "do": do}, parts))
+
+    if kind is providers.CHAT_MODELS:
+        count = local.count_tokens
+        counted = lru_cache(_TEXTS_COUNTED)(lambda text: int(ask("count_tokens", {"text": text}).head["tokens"]))
+        # only where the tokenizer is unknown the process counts
+        local.count_tokens = lambda text: count(text) if local.counts_alone else counted(text)
+
+        def generate(requests: Sequence[ChatRequest]) -> list[ChatReply]:
+            sent = requests_sent(requests)
+            return REPLIES.validate_python(ask("generate", sent.head, sent.parts).head["replies"]) if requests else []
+
+        local.generate = generate
+    elif kind is providers.EMBEDDERS:
+
+        def embed(method: str, texts: Sequence[str]) -> Vectors:
+            return vectors_received(ask(method, {"texts": list(texts)}))
+
+        for method in ("embed_documents", "embed_queries"):
+            setattr(local, method, partial(embed, method))
+    else:
+        local.score = lambda pairs: list(ask("score", {"pairs": [*map(list, pairs)]}).head["scores"]) if pairs else []
+    return local
