@@ -139,7 +139,7 @@ class _Parts(Parts):
 
 
 class _Index:
-    """An index that says what it would be made of."""
+    """An index with the identity that it would have."""
 
     corpus_dir = _NOWHERE
     labels: Collection[str] = frozenset()
@@ -182,19 +182,20 @@ def run_once(expansion: Expansion, readers: Readers) -> Expansion:
     return Expansion(tuple(seen.values()), tuple(notices), (*before, *same))
 
 
-def effective(config: PipelineConfig, readers: Readers) -> dict[str, Any]:
+def effective(config: PipelineConfig, readers: Readers, *, usable: bool = False) -> dict[str, Any]:
     """Return all that can change a result: pipelines that have the same do the same with every question.
 
     Where a module or a prompt cannot be used here, that is the whole configuration.
+
+    Raises:
+        RagLabError: in place of that, where it must be `usable`.
     """
     try:
-        return _effective(config, readers)
+        stages = stage_identities(config, readers)
     except RagLabError:
+        if usable:
+            raise
         return config.flat()
-
-
-def _effective(config: PipelineConfig, readers: Readers) -> dict[str, Any]:
-    stages = stage_identities(config, readers)
     return {"stages": stages, **({"on_truncation": config.on_truncation} if any(models_in(stages)) else {})}
 
 
@@ -239,29 +240,28 @@ class _Reasons:
 
     def is_read(self, config: PipelineConfig, key: str, other: Any, readers: Readers | None = None) -> bool:
         """Tell whether another value of a key makes another pipeline."""
-        readers = readers or self.readers
-        return _effective(config, readers) != _effective(config.override({key: other}), readers)
+        readers, changed = readers or self.readers, config.override({key: other})
+        return effective(config, readers, usable=True) != effective(changed, readers, usable=True)
 
     def where(self, config: PipelineConfig, key: str, other: Any) -> str:
         """Return which setting keeps a key from being read: one which, if it were another, would let it be read."""
         known = digest([key, {name: config.flat()[name] for name in _switches(key)}])
         if known not in self._found:
-            self._found[known] = self._where(config, key, other)
+            self._found[known] = next(self._obstacles(config, key, other))
         return self._found[known]
 
-    def _where(self, config: PipelineConfig, key: str, other: Any) -> str:
-        values = config.flat()
+    def _obstacles(self, config: PipelineConfig, key: str, other: Any) -> Iterator[str]:
+        values, step = config.flat(), steps.step_of(key)
         for name, sentence in _MISSING_READERS.items():
-            others: Any = {name: True}
-            if not getattr(self.readers, name) and self.is_read(config, key, other, replace(self.readers, **others)):
-                return sentence
+            more: Any = {name: True}
+            if not getattr(self.readers, name) and self.is_read(config, key, other, replace(self.readers, **more)):
+                yield sentence
         for switch in _switches(key):
             for choice in choices_of(switch, values[switch]):
                 with suppress(RagLabError):
                     if self.is_read(config.override({switch: choice}), key, other):
-                        return f"{switch} is {values[switch]}"
-        step = steps.step_of(key)
-        return " and ".join(f"{switch} is {values[switch]}" for switch in (step.switches if step else ()))
+                        yield f"{switch} is {values[switch]}"
+        yield " and ".join(f"{switch} is {values[switch]}" for switch in (step.switches if step else ()))
 
 
 def _switches(key: str) -> Iterator[str]:
@@ -343,17 +343,12 @@ def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[st
     if limits.cost_usd is None:
         return []
     problems = []
-    chat = (name for role, spec in models if role in CHAT_ROLES for name in alternatives(spec))
-    for spec in sorted({*chat}):
-        try:
-            is_unknown = price_of(spec) is None
-        except ModelError:
-            continue  # told elsewhere
-        if is_unknown:
-            where = prices.user_file() or "a file prices.toml in the home folder"
-            problems.append(
-                f"limits.cost_usd needs a price for {spec}, and none is known; add one to {where}:\n{prices.EXAMPLE}"
-            )
+    for spec in sorted({name for role, text in models if role in CHAT_ROLES for name in alternatives(text)}):
+        with suppress(ModelError):  # which is among the problems of models
+            if price_of(spec) is None:
+                where = prices.user_file() or "a file prices.toml in the home folder"
+                needs = f"limits.cost_usd needs a price for {spec}, and none is known"
+                problems.append(f"{needs}; add one to {where}:\n{prices.EXAMPLE}")
     return problems
 
 

@@ -18,7 +18,7 @@ from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import text_table
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
-from rag_lab.experiment.forecast.work import Work, WorkTree
+from rag_lab.experiment.forecast.work import PlanTree, Work
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.stage_identities import price_of
 from rag_lab.memory.ledger import Ledger
@@ -87,11 +87,6 @@ class MachineMinutes:
     notebooks: float
     report: float
     assumed: tuple[str, ...]
-
-    @property
-    def total(self) -> float:
-        """All of them."""
-        return self.embedding + self.notebooks + self.report
 
 
 def _assumed_s(plan: Plan) -> dict[str, float]:
@@ -177,7 +172,8 @@ def minutes_ahead(bill: CostEstimate) -> tuple[float, list[str]]:
 
     A kind of work that no sweep has measured here is taken to be as slow as that of a packaged model on two cores.
     """
-    minutes, assumed = bill.machine.total if bill.machine else 0.0, []
+    machine, assumed = bill.machine, list[str]()
+    minutes = machine.embedding + machine.notebooks + machine.report if machine else 0.0
     for row in bill.rows:
         minutes += row.minutes or 0.0
         if row.n and row.unit in ASSUMED_S and (row.unit != "call" or row.minutes is None):
@@ -186,7 +182,7 @@ def minutes_ahead(bill: CostEstimate) -> tuple[float, list[str]]:
     return minutes, assumed
 
 
-def estimate(plan: Plan, home: Path | None = None, tree: WorkTree | None = None) -> CostEstimate:
+def estimate(plan: Plan, home: Path | None = None, tree: PlanTree | None = None) -> CostEstimate:
     """Return what a sweep of `plan` would do now, a race at most. No model is loaded and no index built."""
     folder = home or home_folder.usable_home()
     rates = read_rates(folder)
@@ -246,13 +242,8 @@ def spent(run: RunFolder) -> list[Spent]:
     rows: dict[str, Spent] = {}
     for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
         old = rows.get(caller.purpose, Spent(caller.purpose))
-        rows[caller.purpose] = Spent(
-            caller.purpose,
-            old.calls + n,
-            old.tokens + made.tokens_in + made.tokens_out,
-            old.cost_usd + made.cost_usd,
-            old.minutes + made.seconds / 60,
-        )
+        tokens, minutes = old.tokens + made.tokens_in + made.tokens_out, old.minutes + made.seconds / 60
+        rows[old.purpose] = Spent(old.purpose, old.calls + n, tokens, old.cost_usd + made.cost_usd, minutes)
     return list(rows.values())
 
 
@@ -261,14 +252,9 @@ def measured_rates(run: RunFolder) -> list[Rate]:
     rates: dict[Key, Rate] = {}
     for caller, n, made in Ledger(run.path / LEDGER_FILE).calls(answered=True):
         key = (caller.purpose, caller.model)
-        old = rates.get(key)
-        rates[key] = Rate(
-            *key,
-            (old.n if old else 0) + n,
-            (old.seconds if old else 0.0) + made.seconds,
-            (old.tokens_in if old else 0) + made.tokens_in,
-            (old.tokens_out if old else 0) + made.tokens_out,
-        )
+        old = rates.get(key, Rate(*key, 0, 0.0))
+        tokens = old.tokens_in + made.tokens_in, old.tokens_out + made.tokens_out
+        rates[key] = Rate(*key, old.n + n, old.seconds + made.seconds, *tokens)
     return list(rates.values())
 
 
@@ -319,20 +305,18 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
 def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:
     """Return one mapping with the keys `COLUMNS` for each stage or metric that calls; None where none was estimated."""
     kept = _kept(run)
-    actual = {row.purpose: row for row in spent(run)}
-    estimated: dict[str, dict[str, Any]] = {}
+    actual, estimated = {row.purpose: row for row in spent(run)}, dict[str, dict[str, Any]]()
     expected: list[Work | Spent] = [*kept.bill.rows, *kept.before] if kept else []
     for row in expected:
         sums = estimated.setdefault(row.purpose, dict.fromkeys(MEASURES, 0))
         add(sums, {measure: getattr(row, measure) for measure in MEASURES})
     nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
-    rows: list[Mapping[str, Any]] = []
+    rows = []
     for purpose in dict.fromkeys([*estimated, *actual]):
         before, spent_now = estimated.get(purpose, nothing), actual.get(purpose, Spent(purpose))
-        both: dict[str, Any] = {"purpose": purpose}
-        for measure in MEASURES:
-            both |= {f"{measure}_estimated": before[measure], f"{measure}_spent": getattr(spent_now, measure)}
-        rows.append(both)
+        amounts = {f"{measure}_estimated": before[measure] for measure in MEASURES}
+        amounts |= {f"{measure}_spent": getattr(spent_now, measure) for measure in MEASURES}
+        rows.append({"purpose": purpose} | {name: amounts[name] for name in COLUMNS[1:]})
     return of_calls(rows)
 
 

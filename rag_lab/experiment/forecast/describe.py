@@ -7,7 +7,7 @@ from rag_lab.experiment.built_in_designs import STAGED, stages_of
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast import caveats
 from rag_lab.experiment.forecast.cost_estimate import TITLES, UNKNOWN, CostEstimate, amount_text, estimate
-from rag_lab.experiment.forecast.work import Work, WorkTree
+from rag_lab.experiment.forecast.work import PlanTree, Work, branch_of
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import aims, full_plan
@@ -23,14 +23,14 @@ _HEADER = ("stage or metric", "model", "remembered", "to do", "", "tokens read",
 
 def describe(plan: Plan) -> str:
     """Return the variants, the questions, the bill, models and metrics. Nothing is run to find out."""
-    grown = WorkTree()
-    bill, models, tree = estimate(plan, tree=grown), models_table(plan), grown.tree()
+    paths = PlanTree()
+    bill, models, tree = estimate(plan, tree=paths), models_table(plan), branch_of([*paths.values()])
     parts = [
         caveats.not_compared_sentence(plan),
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_sentence(plan),
         variants_table(plan).with_notes(),
-        "\n".join([f"{TREE_TITLE}:", *tree_lines(tree)]) if tree and tree.branches else "",
+        "\n".join([f"{TREE_TITLE}:", *tree_lines(tree)]) if tree.branches else "",
         rounds_table(plan).with_notes(race_notes(plan)) if plan.rounds else "",
         cost_table(bill).with_notes(cost_notes(bill, plan.experiment.limits)),
         models.with_notes() if models.rows else "Models: none",
@@ -195,8 +195,12 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
     unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
     on_top = "Loading, embedding, reranking and notebooks come on top."
     if machine := bill.machine:
-        parts = {"embedding": machine.embedding, "notebooks": machine.notebooks}
-        parts |= {"start, scores and report": machine.report, "total": machine.total}
+        parts = {
+            "embedding": machine.embedding,
+            "notebooks": machine.notebooks,
+            "start, scores and report": machine.report,
+        }
+        parts["total"] = sum(parts.values())
         *shares, total = (amount_text("minutes", minutes) for minutes in parts.values())
         named = ", ".join(f"{name} {share}" for name, share in zip(parts, shares, strict=False))
         assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""

@@ -11,7 +11,8 @@ from rag_lab._kit.digest import digest
 from rag_lab.corpus import folder, reading
 from rag_lab.evaluation import custom_metric, evaluate, registry
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Tools
-from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, WorkTree, counted_tokens, dry_traces, no_work
+from rag_lab.experiment.forecast import work as planned
+from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, counted_tokens, dry_traces, no_work
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import round_plan, with_variants
 from rag_lab.experiment.stage_identities import embedding_price
@@ -43,7 +44,7 @@ def sweeps_of(plan: Plan, home: Path) -> list[Plan]:
     return [*(round_plan(plan, number, left) for number in range(1, n_rounds + 1)), with_variants(plan, left[:1])]
 
 
-def dry_run(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> list[Work]:
+def dry_run(plans: Sequence[Plan], home: Path, tree: planned.PlanTree | None = None) -> list[Work]:
     """Return the work of the index, the stages and the metrics, in the order of the pipeline; shared work once.
 
     `tree` takes the variants with the work that each is the first to need.
@@ -58,7 +59,7 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: WorkTree | None = None) -> 
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
-def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) -> tuple[list[str], list[str]]:
+def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: planned.PlanTree | None) -> tuple[list[str], list[str]]:
     """Put the work of one sweep in the tally and return the names of its stages, and of metrics that ask a judge."""
     experiment, embedding = plan.experiment, plan.expansion.baseline.config.models.embedding
     judge = shared.chat_model(experiment.judge) if experiment.judge else None
@@ -80,11 +81,15 @@ def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: WorkTree | None) ->
             _count_scores(metric, traces, scores, tally, experiment.judge or "", thinking)
         if tree is not None:
             settings = {key: value for key, value in variant.config.flat().items() if key in varied}
-            steps = [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
-            steps = [(_INDEX, str(pipeline.index.path)), *steps]
+            steps = [(_INDEX, str(pipeline.index.path))]
+            steps += [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
             known = {(work.purpose, work.model, work.unit): work.n for work in before}
             more = [(work, work.n - known.get((work.purpose, work.model, work.unit), 0)) for work in tally.work]
-            tree.add(variant.variant_id, settings, steps, [replace(work, n=n) for work, n in more if n])
+            new, names = dict[str, list[Work]](), {name for name, _ in steps}
+            for work in (replace(work, n=n) for work, n in more if n):
+                new.setdefault(work.purpose if work.purpose in names else "", []).append(work)
+            steps.append(("", variant.variant_id))
+            tree.setdefault(variant.variant_id, planned.VariantPath(variant.variant_id, settings, steps, new))
     return stages, [metric.name for metric in judged]
 
 

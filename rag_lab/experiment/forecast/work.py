@@ -109,55 +109,42 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class _Path:
+class VariantPath:
+    """A variant with its stages in order, behind them ("", variant), and the work that no variant before it needs.
+
+    Work is by stage; what belongs to none of them, as scoring, is under "". `settings` are the dotted keys that any
+    variant changes.
+    """
+
     variant: str
-    settings: Mapping[str, Any]  # dotted keys that any variant changes
+    settings: Mapping[str, Any]
     steps: Sequence[Step]
-    work: Mapping[str, Sequence[Work]]  # by stage; what this variant is the first to need
+    work: Mapping[str, Sequence[Work]]
 
 
-@dataclass
-class WorkTree:
-    """Takes the variants in the order in which their work is counted."""
-
-    _paths: dict[str, _Path] = field(default_factory=dict)
-
-    def add(self, variant: str, settings: Mapping[str, Any], steps: Sequence[Step], new: Sequence[Work]) -> None:
-        """Take a variant with its stages in order and the work that no variant before it needs.
-
-        What belongs to none of its stages, as scoring, is put behind the last.
-        """
-        names = {name for name, _ in steps}
-        work: dict[str, list[Work]] = {}
-        for one in new:
-            work.setdefault(one.purpose if one.purpose in names else "", []).append(one)
-        self._paths.setdefault(variant, _Path(variant, settings, [*steps, ("", variant)], work))
-
-    def tree(self) -> Branch | None:
-        """Return the tree; None where there is no variant."""
-        paths = list(self._paths.values())
-        return _branch(paths, 0, {}, "") if paths else None
+PlanTree = dict[str, VariantPath]  # by variant, in the order in which their work is counted
 
 
-def _branch(paths: Sequence[_Path], depth: int, known: Mapping[str, Any], stage: str) -> Branch:
-    """Return the branch of variants that have done the same before place `depth` of their stages."""
-    first = paths[0].settings
-    shared = {key: value for key, value in first.items() if all(path.settings.get(key) == value for path in paths)}
+def branch_of(paths: Sequence[VariantPath], depth: int = 0, known: Collection[str] = (), stage: str = "") -> Branch:
+    """Return the branch of variants that have done the same before place `depth` of their stages.
+
+    `known` are the settings that branches above name.
+    """
+    first = paths[0]
+    shared = {key: one for key, one in first.settings.items() if all(path.settings.get(key) == one for path in paths)}
     label = variant_label({key: value for key, value in shared.items() if key not in known})
-    work: list[Work] = []
-    while depth < len(paths[0].steps) and len({path.steps[depth] for path in paths}) == 1:
-        work += [one for path in paths for one in path.work.get(path.steps[depth][0], ())]
+    counts, at_most = Counter[str](), False
+    while depth < len(first.steps) and len({path.steps[depth] for path in paths}) == 1:
+        for work in (one for path in paths for one in path.work.get(path.steps[depth][0], ())):
+            counts[work.unit] += work.n
+            at_most = at_most or work.at_most
         depth += 1
-    parts: dict[Step, list[_Path]] = {}
+    parts: dict[Step, list[VariantPath]] = {}
     for path in paths if len(paths) > 1 else ():  # the last step of each is its own
         parts.setdefault(path.steps[depth], []).append(path)
-    branches = tuple(_branch(part, depth, shared, step[0]) for step, part in parts.items())
-    counts: Counter[str] = Counter()
-    for one in work:
-        counts[one.unit] += one.n
+    branches = tuple(branch_of(part, depth, shared.keys(), step[0]) for step, part in parts.items())
     units = tuple((unit, n) for unit, n in counts.items() if n)
-    at_most = any(one.at_most for one in work)
-    return Branch(label if branches else paths[0].variant, stage, len(paths), units, at_most, branches)
+    return Branch(label if branches else first.variant, stage, len(paths), units, at_most, branches)
 
 
 _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)

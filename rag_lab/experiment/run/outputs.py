@@ -22,7 +22,7 @@ from rag_lab.errors import ConfigError, DamagedFile, RagLabError
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.forecast.caveats import refusals, truncations_of
 from rag_lab.experiment.forecast.cost_estimate import estimate, keep_estimate, kept_estimate, spending_rows
-from rag_lab.experiment.forecast.work import WorkTree
+from rag_lab.experiment.forecast.work import PlanTree, branch_of
 from rag_lab.experiment.manifest import VariantState, build_manifest, package_versions
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run import MADE_FILE
@@ -56,12 +56,12 @@ def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | N
     folder = usable_home()
     for name in ("stages.sqlite", "scores.sqlite"):  # which the kernels will open, and not every start of a sweep
         Memory(folder / name).recall([])
-    grown, bill = WorkTree(), None
+    paths, bill = PlanTree(), None
     if identities is not None:
         refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
         if refuses and (sentences := refusals(truncations_of(checked), checked)):
             raise RagLabError(" ".join(sentences))
-        bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=grown))
+        bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=paths))
     Ledger(run.path / files.LEDGER_FILE).calls()  # one that is damaged is told before anything is replaced
     outputs = [path for name in (*_OUTPUTS, files.DRAFT_FILE) if (path := run.path / name).exists()]
     if folders := [path for path in outputs if path.is_dir()]:
@@ -72,8 +72,8 @@ def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | N
     (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
     if bill is not None:
         keep_estimate(run, bill)
-    if tree := grown.tree():  # else that of the first start stands, as its bill does
-        files.write_json(run.path / TREE_FILE, tree)
+    if paths:  # else that of the first start stands, as its bill does
+        files.write_json(run.path / TREE_FILE, branch_of([*paths.values()]))
 
 
 def prepare_report(questions: int) -> None:

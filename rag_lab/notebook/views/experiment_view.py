@@ -4,7 +4,7 @@ from markupsafe import Markup
 
 from rag_lab._kit.wording import DASH
 from rag_lab.experiment.forecast import caveats, cost_estimate, describe, power_forecast
-from rag_lab.experiment.forecast.work import WorkTree
+from rag_lab.experiment.forecast.work import PlanTree, branch_of
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.sweep_status import SweepStatus
 from rag_lab.notebook.views.view import View
@@ -16,8 +16,8 @@ HEADER = ("variant", "stands", "done", "remembered", "computed", "calls", "USD",
 
 def plan_view(plan: Plan) -> View:
     """Return what would be asked under which variants, and what that would take. Nothing is run to find out."""
-    experiment, grown = plan.experiment, WorkTree()
-    bill, tree = cost_estimate.estimate(plan, tree=grown), grown.tree()
+    experiment, paths = plan.experiment, PlanTree()
+    bill, tree = cost_estimate.estimate(plan, tree=paths), branch_of([*paths.values()])
     power = power_forecast.power_forecast(plan, power_forecast.runs_of(plan))
     tables = (
         describe.variants_table(plan),
@@ -27,7 +27,7 @@ def plan_view(plan: Plan) -> View:
         power_forecast.power_table(power) if power.rows else None,
     )
     drawn = []
-    if tree and tree.branches:
+    if tree.branches:
         drawn.append((describe.TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))))  # noqa: S704 (escaped)
     notes = [*describe.race_notes(plan), *describe.cost_notes(bill, experiment.limits), *describe.notes_of(plan)]
     return View(

@@ -4,19 +4,21 @@ from small_plans import install_doubles, write_plan
 
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.work import Work, WorkTree
+from rag_lab.experiment.forecast.work import PlanTree, VariantPath, Work, branch_of
 from rag_lab.report.plan_tree import TREE_FILE, Branch, plan_tree_of, plan_tree_svg, tree_lines
 from rag_lab.runs.run_folder import read_record, write_json
 
 
 def grown():
-    tree = WorkTree()
+    paths = []
     for rewrite, rerank in [("none", "none"), ("none", "ql"), ("llm", "none"), ("llm", "ql")]:
-        steps = [("index", "i"), ("rewrite", rewrite), ("search", "s"), ("rerank", rerank)]
-        new = [Work("rewrite", "m", "call", 12)] if (rewrite, rerank) == ("llm", "none") else []
-        new += [Work("rerank", "q", "pair", 60, at_most=rewrite == "llm")] if rerank == "ql" else []
-        tree.add(f"{rewrite}-{rerank}", {"query.rewrite": rewrite, "rerank.name": rerank}, steps, new)
-    return tree.tree()
+        name, settings = f"{rewrite}-{rerank}", {"query.rewrite": rewrite, "rerank.name": rerank}
+        steps = [("index", "i"), ("rewrite", rewrite), ("search", "s"), ("rerank", rerank), ("", name)]
+        work = {"rewrite": [Work("rewrite", "m", "call", 12)]} if name == "llm-none" else {}
+        if rerank == "ql":
+            work["rerank"] = [Work("rerank", "q", "pair", 60, at_most=rewrite == "llm")]
+        paths.append(VariantPath(name, settings, steps, work))
+    return branch_of(paths)
 
 
 def test_variants_part_at_the_first_stage_in_which_they_differ_with_the_work_of_each_branch():
@@ -49,13 +51,14 @@ def test_the_work_on_all_branches_is_that_of_the_bill(tmp_path, monkeypatch):
     install_doubles(monkeypatch)
     factors = {"query.rewrite": ["none", "llm"], "query.hyde": ["none", "always"]}
     planned = write_plan(tmp_path, factors=factors, design="grid")
-    tree = WorkTree()
-    bill = estimate(planned, tree=tree)
+    paths = PlanTree()
+    bill = estimate(planned, tree=paths)
 
     def calls(branch):
         return dict(branch.work).get("call", 0) + sum(map(calls, branch.branches))
 
-    assert calls(tree.tree()) == bill.calls > 0
-    assert tree.tree().variants == len(planned.variants) == 4
+    tree = branch_of([*paths.values()])
+    assert calls(tree) == bill.calls > 0
+    assert tree.variants == len(planned.variants) == 4
     assert "Stages that variants share, with what is left to do on each branch:" in describe(planned)
     assert "<svg" in planned._repr_html_() and "├─" in str(planned)
