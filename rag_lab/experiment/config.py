@@ -257,9 +257,19 @@ def _design_problems(config: ExperimentConfig) -> list[str]:
     design, pipelines, pairs = config.design, config.variants, config.pairs
     if design == "list" and (config.factors or not pipelines):
         return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
-    problems = _pair_problems(pairs, pipelines) if isinstance(pairs, tuple) and design == "list" else []
+    problems, seen = list[str](), set[frozenset[str]]()
     if pairs is not None and design != "list":
-        problems = [f"pairs: names variants of the design list, got the design {design}; take it out."]
+        problems.append(f"pairs: names variants of the design list, got the design {design}; take it out.")
+    elif isinstance(pairs, tuple):
+        names = dict.fromkeys(name for pair in pairs for name in pair)
+        problems += [f"pairs: {unknown_name('variant', name, pipelines)}" for name in names if name not in pipelines]
+        for variant, against in pairs:
+            pair = frozenset((variant, against))
+            if len(pair) == 1:
+                problems.append(f"pairs: {variant} is paired with itself; name two variants.")
+            elif pair in seen:
+                problems.append(f"pairs: {variant} and {against} are named twice; name each pair once.")
+            seen.add(pair)
     problems += [
         f"{key}: belongs to the design {listing(list(designs)).replace(' and ', ' or ')}, got {design}; take it out."
         for key, designs in DESIGNS_OF.items()
@@ -275,19 +285,6 @@ def _design_problems(config: ExperimentConfig) -> list[str]:
         problems.append("design: racing takes the pipelines under `variants` or those that `factors` make, not both")
     if config.race is not None and design != RACING:
         problems.append(f"race: belongs to the design racing, got {design}")
-    return problems
-
-
-def _pair_problems(pairs: Pairs, variants: Mapping[str, PipelineConfig]) -> list[str]:
-    names, seen = dict.fromkeys(name for pair in pairs for name in pair), set[frozenset[str]]()
-    problems = [f"pairs: {unknown_name('variant', name, variants)}" for name in names if name not in variants]
-    for variant, against in pairs:
-        pair = frozenset((variant, against))
-        if len(pair) == 1:
-            problems.append(f"pairs: {variant} is paired with itself; name two variants.")
-        elif pair in seen:
-            problems.append(f"pairs: {variant} and {against} are named twice; name each pair once.")
-        seen.add(pair)
     return problems
 
 

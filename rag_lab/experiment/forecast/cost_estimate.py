@@ -1,14 +1,13 @@
 """What a sweep is going to cost, estimated before it runs by rates that earlier sweeps measured here, and as text."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import pandas as pd
 from filelock import FileLock
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -20,15 +19,11 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
 from rag_lab.experiment.forecast.work import PlanTree, Work
 from rag_lab.experiment.manifest import VariantState, now
+from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.stage_identities import price_of
 from rag_lab.memory.ledger import Ledger
 from rag_lab.runs.run_folder import BILL_FILE, LEDGER_FILE, RunFolder
 from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, minutes_text, of_calls, with_total
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rag_lab.experiment.plan import Plan
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -295,8 +290,6 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
     Estimates are missing (`<NA>`) where nothing was estimated: no price is known, no rate had been measured. Minutes
     are those of calls, one after the other, whatever ran side by side.
     """
-    import pandas as pd
-
     table = pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS))
     kinds = {name: "Int64" if name.startswith(("calls", "tokens")) else "Float64" for name in COLUMNS[1:]}
     return table.astype(kinds)

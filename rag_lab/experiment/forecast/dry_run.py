@@ -1,11 +1,9 @@
 """What a whole plan would do and its scoring would ask: every variant, every repeat, every metric."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus import folder, reading
@@ -13,15 +11,13 @@ from rag_lab.evaluation import custom_metric, evaluate, registry
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Tools
 from rag_lab.experiment.forecast import work as planned
 from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, counted_tokens, dry_traces, no_work
+from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import round_plan, with_variants
 from rag_lab.experiment.stage_identities import embedding_price
 from rag_lab.memory.results import Memory
 from rag_lab.models import remembered_vectors, shared, truncation
 from rag_lab.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from rag_lab.experiment.plan import Plan
 
 MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 
