@@ -99,10 +99,9 @@ def machine_minutes(plan: Plan, work: Iterable[Work], rates: Mapping[Key, Rate])
         return None
     seconds, assumed = {EMBEDDING: 0.0}, []
     for row in work:
-        # Texts of a corpus that many questions quote are embedded once.
-        if n_chars := min(row.embedded_chars, row.corpus_chars or row.embedded_chars):
+        if row.chars_to_embed:
             rate = rates.get((EMBEDDING, row.model))
-            seconds[EMBEDDING] += n_chars / _CHARS * (rate.seconds / rate.n if rate else _EMBEDDING_S)
+            seconds[EMBEDDING] += row.chars_to_embed / _CHARS * (rate.seconds / rate.n if rate else _EMBEDDING_S)
             assumed += [] if rate else [EMBEDDING]
     for part, expected_s in _assumed_s(plan).items():
         rate = rates.get((part, ""))

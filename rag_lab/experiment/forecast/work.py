@@ -74,6 +74,11 @@ class Work:
         return self.n if self.unit == "call" else 0
 
     @property
+    def chars_to_embed(self) -> int:
+        """Characters that an embedding model reads; texts of a corpus that many questions quote are embedded once."""
+        return min(self.embedded_chars, self.corpus_chars or self.embedded_chars)
+
+    @property
     def tokens(self) -> int:
         """Tokens read and written."""
         return self.tokens_in + self.tokens_out

@@ -1,4 +1,4 @@
-"""Before a sweep starts: what is primary, what no metric can measure, what models will not read, what it can conclude."""
+"""Before a sweep starts: what is primary, what no metric can measure, what models will not read."""
 
 import json
 from dataclasses import replace
