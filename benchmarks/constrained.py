@@ -19,7 +19,7 @@ from rag_lab.data.dataset import Dataset, find_dataset
 from rag_lab.models.local.transformers import TransformersChat
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import Passage, Remembered
-from rag_lab.stages.answer.prompts import SCHEMA, answer_messages
+from rag_lab.stages.generate import SCHEMA, answer_messages
 
 QUOTES = 3
 MAX_TOKENS = 160  # the default of answer.max_tokens

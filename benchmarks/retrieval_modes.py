@@ -18,7 +18,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
-from rag_lab.stages.kinds import Modes
+from rag_lab.stages.steps import Modes
 
 METRICS = ("retrieval.ndcg@10", "retrieval.mrr@10", "retrieval.evidence_recall@5")
 RETRIEVAL_ALONE = {"answer.name": "none", "rerank.final_k": 10}

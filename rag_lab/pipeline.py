@@ -16,7 +16,7 @@ from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, open_index
 from rag_lab.corpus.found_chunks import locate_all
 from rag_lab.data.dataset import Dataset, dataset_of
-from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
@@ -24,19 +24,18 @@ from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.rich_display import rich_display
-from rag_lab.stages.answer.context import context_stage
-from rag_lab.stages.answer.generate import answer_stages
+from rag_lab.stages.context import context_stage
 from rag_lab.stages.conversation import REMEMBER, conversation_stage
-from rag_lab.stages.parts import Parts
-from rag_lab.stages.query.hyde import hyde_stages
-from rag_lab.stages.query.rewrite import rewrite_stages
-from rag_lab.stages.query.understand import rephrase_stage, understand_stage
+from rag_lab.stages.generate import answer_stages
+from rag_lab.stages.hyde import hyde_stages
 from rag_lab.stages.rerank import rerank_stage
-from rag_lab.stages.retrieval.retrieval_stages import hyde_search, merge, prepare, searches
+from rag_lab.stages.retrieval.retrieval_stages import prepare, searches
 from rag_lab.stages.retrieval.select import select_stage
+from rag_lab.stages.rewrite import rewrite_stages
 from rag_lab.stages.run_stage import Progress, run_stage, with_readers
-from rag_lab.stages.stage import Off, Stage
+from rag_lab.stages.stage import Off, Parts, Stage
 from rag_lab.stages.steps import STEPS
+from rag_lab.stages.understand import understand_stages
 
 Read = Callable[[Question], Collection[str]]  # the trace fields of a question that metrics read
 
@@ -220,15 +219,14 @@ class Pipeline:
         """All stages, in their order; made once, as a custom module remembers that it was tried."""
         with working_at(self.home_override):
             parts = self.parts
+            understand, rephrase = understand_stages(parts)
             return (
                 conversation_stage(parts),
-                understand_stage(parts),
+                understand,
                 *rewrite_stages(parts),
-                rephrase_stage(parts),
+                rephrase,
                 *hyde_stages(parts),
                 *searches(parts),
-                hyde_search(parts),
-                merge(parts),
                 rerank_stage(parts),
                 select_stage(parts),
                 context_stage(parts),
@@ -241,10 +239,7 @@ class Pipeline:
         """Yield each stage that runs, in order, with the places of the questions that it runs for; see `run`."""
         stages = self.stages
 
-        @cache
-        def names(fields: frozenset[str]) -> frozenset[str]:
-            return frozenset(stage.name for stage in with_readers(stages, fields))
-
+        names = cache(lambda fields: {stage.name for stage in with_readers(stages, fields)})
         needed = []
         for question in questions:  # ranking and answer stand in every report
             fields = {"passages"} if read is None else set(read(question)) - {"answer"}
@@ -316,14 +311,27 @@ class Pipeline:
 
     def as_retriever(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
         """Return a `BaseRetriever` of LangChain's: what is ranked, with ids, scores and the trace in the metadata."""
-        from rag_lab.stages.retrieval.pipeline_retriever import PipelineRetriever
+        from langchain_core.documents import Document
+        from langchain_core.retrievers import BaseRetriever
 
-        def ask(text: str) -> Trace:
-            question = Question("asked", text, may_see=may_see, namespace=namespace)
-            with span("retrieve"):
-                return self.run([question], answer=(), read=lambda _: ())[0]
+        pipeline = self
 
-        return PipelineRetriever(ask=ask, text=self.index.text)
+        class PipelineRetriever(BaseRetriever):
+            def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+                question = Question("asked", query, may_see=may_see, namespace=namespace)
+                with span("retrieve"):
+                    (trace,) = pipeline.run([question], answer=(), read=lambda _: ())
+                if trace.failure:
+                    raise RagLabError(f"The stage {trace.failure.stage} failed: {trace.failure.reason}")
+                found = []
+                for hit in trace.ranked:
+                    names = ("chunk_id", "parent_id", "source", "page", "score")
+                    metadata = {name: getattr(hit, name) for name in names}
+                    metadata |= {"scores": dict(hit.scores), "trace": trace}
+                    found.append(Document(page_content=pipeline.index.text(hit), metadata=metadata))
+                return found
+
+        return PipelineRetriever()
 
     def locate(self, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
         """Return the questions with their evidence found in this index, as `run` asks them, and what is not found."""

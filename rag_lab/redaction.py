@@ -61,7 +61,7 @@ _SHOWN_CHARS = 100
 
 def hide_known(text: str) -> str:
     """Return `text` without the secrets that this process knows. This is for data: nothing else is touched."""
-    return _without(text, _forms())
+    return _without(text, _forms_in(tuple(os.environ.items())))
 
 
 def hide_known_in(value: Any) -> Any:
@@ -80,7 +80,7 @@ def hide_known_json(text: str, indent: int | None = None) -> str:
 
 def hide_known_jsons(texts: Iterable[str], indent: int | None = None) -> Iterator[str]:
     """Yield each JSON text with `hide_known_json` done to it; the environment is read once for all of them."""
-    forms = _forms()
+    forms = _forms_in(tuple(os.environ.items()))
     for text in texts:
         if _without(text, forms) == text:
             yield text
@@ -140,10 +140,6 @@ def _hidden(text: str, patterns: Sequence[re.Pattern[str]]) -> str:
     for pattern in patterns:
         text = pattern.sub(rf"\1{HIDDEN}", text)
     return text
-
-
-def _forms() -> tuple[str, ...]:
-    return _forms_in(tuple(os.environ.items()))
 
 
 @lru_cache(maxsize=4)  # asked for each text that is written or shown
@@ -233,14 +229,11 @@ def shortened(sentence: str) -> str:
 
 def visible(text: str) -> str:
     """Return `text` with every control character shown in place of sent; anything else is left as it is."""
-    return CONTROL.sub(_escaped, text)
+    return CONTROL.sub(
+        lambda found: f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" else f"\\u{ord(found[0]):04x}", text
+    )
 
 
 def visible_json(text: str) -> str:
     """Return a JSON text whose control characters are escaped as JSON does it, so that it holds the same values."""
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -23,17 +23,14 @@ def rich_display(view: str) -> Callable[[type[Shown]], type[Shown]]:
     def page(shown: Any) -> Any:
         return getattr(import_module(module), function)(shown)
 
-    def to_html(shown: Any) -> str:
-        return str(page(shown).to_html())
-
-    def to_text(shown: Any) -> str:
-        return str(page(shown).to_text())
-
-    def to_terminal(shown: Any, printer: Any, cycle: bool) -> None:
-        printer.text("…" if cycle else to_text(shown))
+    methods: dict[str, Callable[..., Any]] = {
+        "_repr_html_": lambda shown: str(page(shown).to_html()),
+        "_repr_pretty_": lambda shown, printer, cycle: printer.text("…" if cycle else str(page(shown).to_text())),
+        "__str__": lambda shown: str(page(shown).to_text()),
+    }
 
     def mark(kind: type[Shown]) -> type[Shown]:
-        for name, method in (("_repr_html_", to_html), ("_repr_pretty_", to_terminal), ("__str__", to_text)):
+        for name, method in methods.items():
             setattr(kind, name, method)
         return kind
 

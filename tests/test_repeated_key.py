@@ -22,7 +22,7 @@ from rag_lab.models.shared import chat_model
 from rag_lab.records import Question, Score, StageRecord, Trace
 from rag_lab.runs.run_folder import read_json, write_json
 from rag_lab.runs.variant_files import read_traces, write_scores, write_traces
-from rag_lab.stores.engine import Server, answering
+from rag_lab.stores.engine import Server, failing
 from rag_lab.testing.servers import Scripted, openai_server
 
 pytestmark = pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_store_that_repeats_its_key_is_told_without_it(monkeypatch):
     monkeypatch.setenv("QDRANT_API_KEY", "qdrant-key-4711")
     with (
         pytest.raises(StoreError, match=r"'\[hidden\]' is wrong") as failed,
-        answering(Server("http://127.0.0.1:1", "c")),
+        failing(Server("http://127.0.0.1:1", "c")),
     ):
         raise ConnectionError("the api-key 'qdrant-key-4711' is wrong")
     assert "4711" not in str(failed.value)

@@ -83,7 +83,7 @@ def _request(n: int, max_tokens: int) -> ChatRequest:
     """Return the n-th question about pumps, over one to six passages: requests of many lengths need padding."""
     from rag_lab.models.protocols import ChatRequest
     from rag_lab.records import Passage, Remembered
-    from rag_lab.stages.answer.prompts import SCHEMA, answer_messages
+    from rag_lab.stages.generate import SCHEMA, answer_messages
 
     texts = [
         f"Pump {n + k}: bearing BR-{20 + n + k}, oil change every {500 + 250 * k} hours." for k in range(1 + n % 6)

@@ -10,7 +10,7 @@ from rag_lab.corpus.config import FILE_READERS, SPLITTERS
 from rag_lab.evaluation.registry import METRICS
 from rag_lab.experiment.design import DESIGNS
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS
-from rag_lab.stages import kinds
+from rag_lab.stages import steps
 from rag_lab.stores.config import VECTOR_STORES
 
 _ROLES = "models.generation, models.understanding, models.hyde, models.vision"
@@ -47,26 +47,26 @@ MODULE_KINDS = (
         "VectorStore",
     ),
     ModuleKind(
-        "understanding", kinds.UNDERSTANDINGS, '(question) -> {"class", "rewrite", "hyde"}', "query.understanding"
+        "understanding", steps.UNDERSTANDINGS, '(question) -> {"class", "rewrite", "hyde"}', "query.understanding"
     ),
-    ModuleKind("rewriting", kinds.REWRITINGS, "(question) -> str", "query.rewrite"),
-    ModuleKind("hyde", kinds.HYDE_WRITERS, "(question, query_class) -> str", "query.hyde_writer"),
+    ModuleKind("rewriting", steps.REWRITINGS, "(question) -> str", "query.rewrite"),
+    ModuleKind("hyde", steps.HYDE_WRITERS, "(question, query_class) -> str", "query.hyde_writer"),
     ModuleKind(
         "search",
-        kinds.SEARCHES,
+        steps.SEARCHES,
         "(query, k) -> ids or texts, or pairs of one with a score",
         "retrieval.mode",
         "BaseRetriever",
     ),
-    ModuleKind("fusion", kinds.FUSIONS, "(lists: {search: [(id, score)]}, k) -> [(id, score)]", "retrieval.fusion"),
-    ModuleKind("reranker", kinds.RERANKERS, "(question, passages) -> scores, None for one to leave out", "rerank.name"),
+    ModuleKind("fusion", steps.FUSIONS, "(lists: {search: [(id, score)]}, k) -> [(id, score)]", "retrieval.fusion"),
+    ModuleKind("reranker", steps.RERANKERS, "(question, passages) -> scores, None for one to leave out", "rerank.name"),
     ModuleKind("cross_encoder", CROSS_ENCODERS, "score(pairs) -> scores", "models.cross_encoder", "BaseCrossEncoder"),
     ModuleKind(
         "query_likelihood", QUERY_LIKELIHOODS, "score(pairs) -> scores", "models.likelihood", "BaseCrossEncoder"
     ),
-    ModuleKind("selection", kinds.SELECTIONS, "(question, passages, scores) -> positions kept", "select.name"),
-    ModuleKind("context", kinds.CONTEXTS, "(question, passages) -> texts, None for one to leave out", "answer.context"),
-    ModuleKind("reader", kinds.READERS, "(question, passages) -> str or Answer", "answer.name"),
+    ModuleKind("selection", steps.SELECTIONS, "(question, passages, scores) -> positions kept", "select.name"),
+    ModuleKind("context", steps.CONTEXTS, "(question, passages) -> texts, None for one to leave out", "answer.context"),
+    ModuleKind("reader", steps.READERS, "(question, passages) -> str or Answer", "answer.name"),
     ModuleKind("chat_model", CHAT_MODELS, "generate(requests) -> texts or replies", _ROLES, "BaseChatModel"),
     ModuleKind("metric", METRICS, "(trace) -> float, or (float, reason)", "metrics"),
     ModuleKind(

@@ -34,8 +34,7 @@ from rag_lab.records import Question
 from rag_lab.redaction import redact_value
 from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
 from rag_lab.stages import conversation, run_stage, steps
-from rag_lab.stages.parts import Parts
-from rag_lab.stages.stage import Off
+from rag_lab.stages.stage import Off, Parts
 from rag_lab.stores import registry
 from rag_lab.stores.sparse import analyzer_for
 

@@ -22,7 +22,7 @@ from rag_lab.redaction import NO_FORMULAS, shown
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.stages.retrieval.fusion import HYDE
 from rag_lab.stages.stage import OFF
-from rag_lab.stages.steps import ORDERED_BY, ScoreName, score_name, stage_name, steps_of
+from rag_lab.stages.steps import ORDERED_BY, ScoreName, scores_of, stage_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +115,7 @@ class Ranking:
     @property
     def scores(self) -> list[tuple[str, ScoreName]]:
         """The steps that scored hits of the list; "" is the score that ordered it, where that is none of them."""
-        named = [(step, score_name(step)) for step in steps_of(self.hits)]
+        named = scores_of(self.hits)
         is_sum = any(hit.scores and hit.score not in hit.scores.values() for hit in self.hits)
         return [*named, ("", ORDERED_BY)] if is_sum or not named else named
 

@@ -16,7 +16,7 @@ from rag_lab.pipeline import Pipeline
 from rag_lab.records import Hit, Question
 from rag_lab.report.page.templates import render
 from rag_lab.runs.human_input import CHOICES, Choice, Preference, add_preference, read_preferences
-from rag_lab.stages.answer.extract import nearest_quotes, quotable
+from rag_lab.stages.extract import nearest_quotes, quotable
 
 Pipelines = Pipeline | Sequence[Pipeline] | Mapping[str, Pipeline]
 MOST = 10  # passages that are shown of all pipelines together

@@ -8,13 +8,13 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from rag_lab._kit.config_file import Section
 from rag_lab.records import QUERY_CLASSES, Level, QueryClass
-from rag_lab.stages import kinds
-from rag_lab.stages.prompts.chat_template import BUILT_IN, PLACES, ChatTemplate, prompt_name
+from rag_lab.stages import steps
+from rag_lab.stages.chat_template import BUILT_IN, PLACES, ChatTemplate, prompt_name
 from rag_lab.stores.config import Unit
 from rag_lab.stores.sparse import AnalyzerChoice, analyzer_for
 
 _Name = Annotated[str, AfterValidator(prompt_name)]
-_MODES = kinds.Modes()
+_MODES = steps.Modes()
 
 
 class ConversationConfig(Section):
@@ -49,10 +49,10 @@ class PromptsConfig(Section):
 class QueryConfig(Section):
     """Query understanding and HyDE."""
 
-    understanding: Annotated[str, AfterValidator(kinds.UNDERSTANDINGS.check), kinds.UNDERSTANDINGS] = Field(
+    understanding: Annotated[str, AfterValidator(steps.UNDERSTANDINGS.check), steps.UNDERSTANDINGS] = Field(
         "llm", description="what classifies and rewrites, or one of your own as module:Class"
     )
-    rewrite: Annotated[str, AfterValidator(kinds.REWRITINGS.check), kinds.REWRITINGS] = Field(
+    rewrite: Annotated[str, AfterValidator(steps.REWRITINGS.check), steps.REWRITINGS] = Field(
         "none", description="search the model's rewrite instead of the wording, or one of your own"
     )
     min_similarity: float = Field(0.6, ge=-1, le=1, description="cosine below which a rewrite has drifted")
@@ -60,7 +60,7 @@ class QueryConfig(Section):
     hyde: Literal["none", "always", "classified", "suggested"] = Field(
         "none", description="when to search by HyDE: by the class, or where the understanding suggests it"
     )
-    hyde_writer: Annotated[str, AfterValidator(kinds.HYDE_WRITERS.check), kinds.HYDE_WRITERS] = Field(
+    hyde_writer: Annotated[str, AfterValidator(steps.HYDE_WRITERS.check), steps.HYDE_WRITERS] = Field(
         "llm", description="what writes hypothetical documents, or one of your own"
     )
     class_to_hyde: dict[QueryClass, bool] = Field(
@@ -75,7 +75,7 @@ class QueryConfig(Section):
     @property
     def understands(self) -> bool:
         """Whether the understanding of a question is read: its rewrite, its class or its suggestion."""
-        return self.rewrite in ("llm", kinds.FOLLOW_UPS) or self.hyde in ("classified", "suggested")
+        return self.rewrite in ("llm", steps.FOLLOW_UPS) or self.hyde in ("classified", "suggested")
 
     @field_validator("class_to_hyde")
     @classmethod
@@ -97,7 +97,7 @@ class RetrievalConfig(Section):
     level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
-    merge: kinds.Merging = Field(
+    merge: steps.Merging = Field(
         "rrf",
         description="base and HyDE hits by reciprocal rank, or base hits first and then what HyDE adds",
     )
@@ -108,7 +108,7 @@ class RetrievalConfig(Section):
         description="score below which results are left out: of the one search, or of several as they are combined; "
         "null leaves nothing out",
     )
-    diversity: kinds.Diversity = Field(
+    diversity: steps.Diversity = Field(
         "none", description="`mmr` lets dense searches choose among `fetch_k`, each result unlike those before it"
     )
     fetch_k: int = Field(50, ge=1, le=1000, description="results of a dense search among which `mmr` chooses")
@@ -122,21 +122,21 @@ class RetrievalConfig(Section):
     dense_weight: float = Field(1.0, ge=0, le=1e6, description="weight of the dense search where searches are combined")
     bm25_weight: float = Field(1.0, ge=0, le=1e6, description="weight of BM25 there")
     tfidf_weight: float = Field(1.0, ge=0, le=1e6, description="weight of TF-IDF there")
-    normalization: kinds.Normalization = Field(
+    normalization: steps.Normalization = Field(
         "min_max", description="of scores that `hybrid` and `multi` add; `rrf` adds reciprocal ranks"
     )
-    fusion: Annotated[str, AfterValidator(kinds.FUSIONS.check), kinds.FUSIONS] = Field(
+    fusion: Annotated[str, AfterValidator(steps.FUSIONS.check), steps.FUSIONS] = Field(
         "weighted", description="what combines searches, or one of your own as module:Class"
     )
     rrf_constant: int = Field(
-        kinds.RRF_CONSTANT, ge=0, le=10_000, description="damps the first of the reciprocal ranks"
+        steps.RRF_CONSTANT, ge=0, le=10_000, description="damps the first of the reciprocal ranks"
     )
 
     @property
     def weights(self) -> dict[str, float]:
         """The searches that the mode makes, with their weights, 1 for custom ones; one of weight 0 is not made."""
         named = {"dense": self.dense_weight, "bm25": self.bm25_weight, "tfidf": self.tfidf_weight}
-        searches = kinds.searches_of(self.mode)
+        searches = steps.searches_of(self.mode)
         weights = {name: named.get(name, 1.0) for name in searches}
         return {name: weight for name, weight in weights.items() if weight > 0 or len(searches) == 1}
 
@@ -145,15 +145,11 @@ class RetrievalConfig(Section):
         return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)}) if language else self
 
     @model_validator(mode="after")
-    def _there_is_a_choice(self) -> RetrievalConfig:
+    def _some_search_counts(self) -> RetrievalConfig:
         if self.diversity != "none" and self.fetch_k < self.base_k:
             raise ValueError(f"fetch_k must be at least base_k ({self.base_k}), among which mmr chooses")
-        return self
-
-    @model_validator(mode="after")
-    def _some_search_counts(self) -> RetrievalConfig:
         if not self.weights:
-            names = " and ".join(f"{name}_weight" for name in kinds.searches_of(self.mode))
+            names = " and ".join(f"{name}_weight" for name in steps.searches_of(self.mode))
             raise ValueError(f"mode {self.mode} needs a weight above 0; {names} are 0")
         return self
 
@@ -161,11 +157,11 @@ class RetrievalConfig(Section):
 class SelectConfig(Section):
     """What is left out of the ranked hits, and in which order the others are read."""
 
-    name: Annotated[str, AfterValidator(kinds.SELECTIONS.check), kinds.SELECTIONS] = Field(
+    name: Annotated[str, AfterValidator(steps.SELECTIONS.check), steps.SELECTIONS] = Field(
         "cut", description="the selection, or one of your own as module:Class"
     )
-    cut: kinds.Cut = Field("none", description="`knee` cuts the list at its largest drop in score")
-    diversity: kinds.Diversity = Field("none", description="`mmr` prefers passages unlike those before them")
+    cut: steps.Cut = Field("none", description="`knee` cuts the list at its largest drop in score")
+    diversity: steps.Diversity = Field("none", description="`mmr` prefers passages unlike those before them")
     mmr_trade_off: float = Field(0.5, ge=0, le=1, description="1 is relevance alone, 0 is difference alone")
 
     @property
@@ -177,7 +173,7 @@ class SelectConfig(Section):
 class RerankConfig(Section):
     """What orders the merged candidates, and how many reach the reader."""
 
-    name: Annotated[str, AfterValidator(kinds.RERANKERS.check), kinds.RERANKERS] = Field(
+    name: Annotated[str, AfterValidator(steps.RERANKERS.check), steps.RERANKERS] = Field(
         "none", description="the reranker, or one of your own as module:Class"
     )
     input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
@@ -191,12 +187,12 @@ class RerankConfig(Section):
 class AnswerConfig(Section):
     """Context, generation and parsing."""
 
-    name: Annotated[str, AfterValidator(kinds.READERS.check), kinds.READERS] = Field(
+    name: Annotated[str, AfterValidator(steps.READERS.check), steps.READERS] = Field(
         "extract",
         description="extract (quotes), llm (JSON with citations), text (the answer alone), none (retrieval alone), or "
         "a reader of your own as module:Class",
     )
-    context: Annotated[str, AfterValidator(kinds.CONTEXTS.check), kinds.CONTEXTS] = Field(
+    context: Annotated[str, AfterValidator(steps.CONTEXTS.check), steps.CONTEXTS] = Field(
         "retrieved", description="what the reader reads: retrieved, none, gold, document, or your own as module:Class"
     )
     context_tokens: int = Field(1200, ge=32, le=2_000_000, description="token budget of the passages, never exceeded")

@@ -13,20 +13,11 @@ from pydantic_core import to_jsonable_python
 
 from rag_lab._kit.digest import digest
 from rag_lab.memory.results import Memory, Replayed, Work
-from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import Remembered, Trace, Turn
-from rag_lab.stages.parts import Parts
-from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.stage import (
-    BuiltInStage,
-    ChatStage,
-    Outcome,
-    Stage,
-    chat_outcome,
-    few_shot,
-    nothing_written,
-    summed,
-)
+from rag_lab.stages import stage as base
+from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.stage import BuiltInStage, ChatStage, Outcome, Parts, Stage, chat_outcome
 
 REMEMBER = "remember"
 Turns = tuple[Turn, ...]
@@ -55,6 +46,7 @@ _EXAMPLES: tuple[tuple[str, str, str], ...] = (
         "Okoro repaired it on Monday.",
     ),
 )
+_ASKED = "Notes so far: {}\n\nConversation:\n{}\n\nNotes:"
 
 
 def conversation_stage(parts: Parts) -> Stage:
@@ -126,11 +118,22 @@ class Summarize(ChatStage):
         while waiting := [one for one in conversations if one.blocks and not one.error]:
             for one, reply in zip(waiting, self._extended(waiting), strict=True):
                 one.replies.append(reply)
-                one.error = reply.error or ("" if reply.text.strip() else nothing_written(reply))
+                one.error = reply.error or ("" if reply.text.strip() else base.nothing_written(reply))
                 if not one.error:
                     one.summary = " ".join(reply.text.split())
                     del one.blocks[0]
-        return [self._outcome(trace, one) for trace, one in zip(traces, conversations, strict=True)]
+        outcomes = []
+        for trace, one in zip(traces, conversations, strict=True):
+            history, total = trace.question.history, base.summed(one.replies)  # what they cost when they were made
+            n, n_summed = len(history), len(history) - len(one.rest)
+            if one.error:
+                kept = history[max(0, n - self.every) :]
+                reason = f"no summary: {one.error}; {len(kept)} of {n} turns are remembered"
+                outcomes.append(chat_outcome(total, {"remembered": Remembered(n, kept)}, "fallback", reason))
+                continue
+            reason = f"{n_summed} of {n} turns are summed up" if n_summed else ""
+            outcomes.append(chat_outcome(total, {"remembered": Remembered(n, one.rest, one.summary)}, reason=reason))
+        return outcomes
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:
         """Return one request for each summary; of one that extends another, with the longest that this can be."""
@@ -157,41 +160,23 @@ class Summarize(ChatStage):
             keys.append(digest({"summary": identity, "seed": one.seed, "earlier": one.summary, "turns": said}))
             asked[keys[-1]] = self._request(one.summary, one.blocks[0], one.seed)
 
-        def compute(some: list[str]) -> dict[str, ChatReply]:
-            return dict(zip(some, self.model.generate([asked[key] for key in some]), strict=True))
-
-        def encode(reply: ChatReply) -> str | None:
-            return None if reply.transient else _REPLY.dump_json(reply).decode()
-
-        work = Work("summary", compute, encode, _REPLY.validate_json, batch_size=self.batch_size)
+        work = Work(
+            "summary",
+            lambda some: dict(zip(some, self.model.generate([asked[key] for key in some]), strict=True)),
+            lambda reply: None if reply.transient else _REPLY.dump_json(reply).decode(),
+            _REPLY.validate_json,
+            batch_size=self.batch_size,
+        )
         found = work.recall(self.memory, asked)
         self.replayed.seconds += sum(reply.seconds for reply in found.values())
         found |= work.do(self.memory, [key for key in asked if key not in found])
         return [found[key] for key in keys]
 
     def _request(self, earlier: str, turns: Turns, seed: int) -> ChatRequest:
-        values = {"summary": earlier, "turns": turns}
-        messages = self.prompt.messages(values) if self.prompt else summary_messages(earlier, turns)
+        if self.prompt:
+            messages = self.prompt.messages({"summary": earlier, "turns": turns})
+        else:
+            said = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
+            shots = ((_ASKED.format(before or "none", told), notes) for before, told, notes in _EXAMPLES)
+            messages = base.few_shot(_SYSTEM, shots, _ASKED.format(earlier or "none", said))
         return ChatRequest(messages, max_tokens=self.max_tokens, seed=seed)
-
-    def _outcome(self, trace: Trace, one: _Conversation) -> Outcome:
-        history = trace.question.history
-        total = summed(one.replies)  # what they cost when they were made
-        if one.error:
-            kept = history[max(0, len(history) - self.every) :]
-            reason = f"no summary: {one.error}; {len(kept)} of {len(history)} turns are remembered"
-            return chat_outcome(total, {"remembered": Remembered(len(history), kept)}, "fallback", reason)
-        n_summed = len(history) - len(one.rest)
-        reason = f"{n_summed} of {len(history)} turns are summed up" if n_summed else ""
-        return chat_outcome(total, {"remembered": Remembered(len(history), one.rest, one.summary)}, reason=reason)
-
-
-def summary_messages(earlier: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """Return the chat that asks for a summary of `turns`, which extends the one of the turns before them."""
-    shots = ((_ask(before, said), notes) for before, said, notes in _EXAMPLES)
-    said = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-    return few_shot(_SYSTEM, shots, _ask(earlier, said))
-
-
-def _ask(earlier: str, said: str) -> str:
-    return f"Notes so far: {earlier or 'none'}\n\nConversation:\n{said}\n\nNotes:"

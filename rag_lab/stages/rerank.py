@@ -1,18 +1,18 @@
 """What orders the merged candidates: a model that reads question and passage together, a custom module, or nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.models.protocols import PairScorer
 from rag_lab.models.truncation import truncated_in_pairs
 from rag_lab.records import Hit, Trace
-from rag_lab.stages.kinds import RERANKERS
-from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.retrieval.fusion import min_max
-from rag_lab.stages.stage import OFF, BuiltInStage, Outcome, Stage
+from rag_lab.stages.stage import OFF, BuiltInStage, CustomStage, Exchange, Outcome, Parts, Stage, stage_of
+from rag_lab.stages.steps import RERANKERS
 
 CUSTOM_SCORE = "own"  # under which a hit keeps the score of a custom reranker
 
@@ -22,25 +22,18 @@ PairScore = Literal["cross_encoder", "query_likelihood"]
 
 def rerank_stage(parts: Parts) -> Stage:
     """Return what reranks the candidates; it hands on all where a selection follows, else twice what is read."""
-    rerank, index = parts.rerank, parts.index
-    keep = rerank.input_limit if parts.selects else 2 * rerank.final_k
-
-    def by_pairs(step: PairScore, role: Literal["cross_encoder", "likelihood"], weight: float = 0.0) -> Stage:
-        return PairRerank(step, parts.scorer(role), index, keep, rerank.passage, weight)
-
-    built_in = {
+    rerank, index, passage = parts.rerank, parts.index, parts.rerank.passage
+    keep, weight = rerank.input_limit if parts.selects else 2 * rerank.final_k, rerank.retrieval_weight
+    built_in: dict[str, Callable[[], Stage]] = {
         "none": lambda: KeepOrder(keep),
-        "cross_encoder": lambda: by_pairs("cross_encoder", "cross_encoder"),
-        "query_likelihood": lambda: by_pairs("query_likelihood", "likelihood", rerank.retrieval_weight),
+        "cross_encoder": lambda: PairRerank("cross_encoder", parts.scorer("cross_encoder"), index, keep, passage),
+        "query_likelihood": lambda: PairRerank(
+            "query_likelihood", parts.scorer("likelihood"), index, keep, passage, weight
+        ),
     }
-    return stage_of(
-        RERANKERS,
-        "rerank",
-        rerank.name,
-        parts,
-        built_in,
-        lambda code: CustomReranker(code, index, keep, rerank.passage),
-    )
+    reads, parameters = PairRerank.reads, {"index": index, "keep": keep, "passage": passage}
+    custom = partial(CustomStage, "CustomReranker", "rerank", reads, ("ranked",), _reranked, parameters)
+    return stage_of(RERANKERS, "rerank", rerank.name, parts, built_in, custom)
 
 
 @dataclass(frozen=True)
@@ -120,41 +113,25 @@ def _text(index: CorpusIndex, hit: Hit, passage: ReadText) -> str:
     return index.chunks.child(hit.chunk_id).text if passage == "child" else index.text(hit)
 
 
-@dataclass(frozen=True)
-class CustomReranker(CustomStage):
+def _reranked(trace: Trace, index: CorpusIndex, keep: int, passage: ReadText) -> Exchange:
     """`(question, passages) -> scores`: a score for each passage, None for one to leave out.
 
-    The candidates come back by falling score, the first `keep` of them.
+    It is called with the question that is searched. The candidates come back by falling score, the first `keep` of
+    them; ties keep the order of the merge.
     """
-
-    index: CorpusIndex
-    keep: int
-    passage: ReadText
-
-    name = "rerank"
-    reads = ("search_query", "candidates")
-    writes = ("ranked",)
-
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return the question that is searched and the candidates' texts."""
-        if not trace.candidates:
-            return Outcome({"ranked": ()}, seconds=0.0)
-        texts = [_text(self.index, hit, self.passage) for hit in trace.candidates]
-        return trace.search_query or trace.question.text, texts
-
-    def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Set the candidates by falling score; ties keep the order of the merge."""
-        if isinstance(returned, str) or (not isinstance(returned, Sequence) and not hasattr(returned, "__array__")):
-            raise CustomCodeError(
-                f"the reranker returned {type(returned).__name__} where a score for each passage is due"
-            )
-        values = list(returned)
-        if len(values) != len(trace.candidates):
-            raise CustomCodeError(f"the reranker returned {len(values)} scores for {len(trace.candidates)} passages")
-        kept = [(hit, score) for hit, score in zip(trace.candidates, values, strict=True) if score is not None]
-        scores = numbers([score for _, score in kept], len(kept), "the reranker")
-        scored = [
-            replace(hit, score=score, scores={**hit.scores, CUSTOM_SCORE: score})
-            for (hit, _), score in zip(kept, scores, strict=True)
-        ]
-        return Outcome({"ranked": tuple(sorted(scored, key=lambda hit: -hit.score)[: self.keep])})
+    if not trace.candidates:
+        return Outcome({"ranked": ()}, seconds=0.0)
+    texts = [_text(index, hit, passage) for hit in trace.candidates]
+    returned = yield trace.search_query or trace.question.text, texts
+    if isinstance(returned, str) or (not isinstance(returned, Sequence) and not hasattr(returned, "__array__")):
+        raise CustomCodeError(f"the reranker returned {type(returned).__name__} where a score for each passage is due")
+    values = list(returned)
+    if len(values) != len(trace.candidates):
+        raise CustomCodeError(f"the reranker returned {len(values)} scores for {len(trace.candidates)} passages")
+    kept = [(hit, score) for hit, score in zip(trace.candidates, values, strict=True) if score is not None]
+    scores = numbers([score for _, score in kept], len(kept), "the reranker")
+    scored = [
+        replace(hit, score=score, scores={**hit.scores, CUSTOM_SCORE: score})
+        for (hit, _), score in zip(kept, scores, strict=True)
+    ]
+    return Outcome({"ranked": tuple(sorted(scored, key=lambda hit: -hit.score)[:keep])})

@@ -16,8 +16,7 @@ from rag_lab._kit.wording import counted
 from rag_lab.memory.results import Memory, Replayed, Work, retries_failed
 from rag_lab.models.shared import spec_of
 from rag_lab.records import MachineUse, StageRecord, Trace
-from rag_lab.stages.parts import failed_call
-from rag_lab.stages.stage import Off, Outcome, Stage, field_type
+from rag_lab.stages.stage import Off, Outcome, Stage, failed_call, field_type
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -27,32 +26,6 @@ _RECORDED = {one.name for one in fields(Outcome)} & {one.name for one in fields(
 
 Origin = Literal["remembered", "computed", "cheap"]  # cheap: computed each time, since it is quicker than to look up
 Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
-
-
-class StageProgress:
-    """Tells `progress`, if there is any, of one stage over `total` traces.
-
-    One that has a method `saw(stage, outcomes, origin)` is shown the results, too, each once.
-    """
-
-    def __init__(self, progress: Progress | None, stage: str, total: int) -> None:
-        self._progress, self._stage, self._total = progress, stage, total
-        self._show: Callable[[str, Collection[Outcome], Origin], None] | None = getattr(progress, "saw", None)
-        self._done = 0
-        self._seen: set[str] = set()
-
-    def tell(self, new: int, waits: str) -> None:
-        """Tell that so many more traces are done, and for whom the stage waits."""
-        self._done += new
-        if self._progress:
-            self._progress(self._stage + waits, self._done, self._total)
-
-    def saw(self, outcomes: Mapping[str, Outcome], origin: Origin) -> None:
-        """Show results that were not shown before; what another process has computed is remembered."""
-        new = [one for key, one in outcomes.items() if key not in self._seen]
-        self._seen |= outcomes.keys()
-        if self._show and new:
-            self._show(self._stage, new, origin)
 
 
 def with_readers(stages: Sequence[Stage], read: Iterable[str]) -> list[Stage]:
@@ -80,9 +53,10 @@ def run_stage(
 ) -> list[Trace]:
     """Return `traces` with the stage's results and its record, in order; traces that have failed pass through.
 
-    Where it `refuses`, a trace fails of which a model was sent more than it reads. Results are saved after each batch
-    of `stage.batch_size`, so that a kill loses one batch at most. What the memories below the stage count in
-    `replayed` is added to its seconds.
+    `progress` is called with how many are done, of how many. One that has a method `saw(stage, outcomes, origin)` is
+    shown the results, too, each once. Where it `refuses`, a trace fails of which a model was sent more than it reads.
+    Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most. What the memories
+    below the stage count in `replayed` is added to its seconds.
     """
     remembering = memory if stage.costly else None
     identity = digest(stage.identity()) if remembering else ""
@@ -91,29 +65,45 @@ def run_stage(
         for place, trace in enumerate(traces)
     ]
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
-    watcher = StageProgress(progress, stage.name, len(wanted))
+    show: Callable[[str, Collection[Outcome], Origin], None] | None = getattr(progress, "saw", None)
+    n_done, shown = 0, set[str]()
+
+    def tell(new: int, waits: str) -> None:
+        """Tell that so many more traces are done, and for whom the stage waits."""
+        nonlocal n_done
+        n_done += new
+        if progress:
+            progress(stage.name + waits, n_done, len(wanted))
+
+    def saw(found: Mapping[str, Outcome], origin: Origin) -> None:
+        """Show results that were not shown before; what another process has computed is remembered."""
+        new = [one for key, one in found.items() if key not in shown]
+        shown.update(found)
+        if show and new:
+            show(stage.name, new, origin)
+
     new_origin: Origin = "computed" if remembering else "cheap"
-    work = _work(stage, wanted, replayed or Replayed(), lambda found: watcher.saw(found, new_origin))
+    work = _work(stage, wanted, replayed or Replayed(), lambda found: saw(found, new_origin))
     remembered = work.recall(remembering, wanted)
     failed = [key for key, one in remembered.items() if one.status == "failed"] if retries_failed() else []
     known = {key: one for key, one in remembered.items() if key not in failed}
     with working(stage=stage.name), span(f"stage {stage.name}") as traced_span:
         traced_span.set(rag_lab__traces=len(wanted), rag_lab__remembered=len(known))
-        watcher.saw(known, "remembered")
+        saw(known, "remembered")
         _LOGGER.info("%s begins: %d of %d questions are remembered", stage.name, len(known), len(wanted))
-        watcher.tell(len(known), "")
+        tell(len(known), "")
         outcomes = remembered | work.again(remembering, failed)
-        outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], watcher.tell)
-        watcher.saw(outcomes, "remembered")
+        outcomes |= work.do(remembering, [key for key in wanted if key not in outcomes], tell)
+        saw(outcomes, "remembered")
     judged = dict(outcomes)
     for key, one in outcomes.items() if refuses else ():
         if one.truncated_tokens and one.status != "failed":  # a model did not read all that it was sent
             why = one.reason or f"{counted(one.truncated_tokens, 'token')} were not read"
             judged[key] = replace(one, status="failed", reason=f"refused, as on_truncation says: {why}")
     different = {id(one): (key, one) for key, one in judged.items()}  # a stage that is off gives all traces the same
-    records = {number: _record(stage, one, remembered=key in known) for number, (key, one) in different.items()}
+    records = {number: record_of(stage, one, remembered=key in known) for number, (key, one) in different.items()}
     return [
-        trace if key is None else _applied(trace, judged[key], records[id(judged[key])])
+        trace if key is None else applied(trace, judged[key], records[id(judged[key])])
         for key, trace in zip(keys, traces, strict=True)
     ]
 
@@ -153,10 +143,13 @@ def _work(
         computed(found)
         return found
 
-    def encode(outcome: Outcome) -> str | None:
-        return to_json(outcome).decode() if outcome.lasting else None
-
-    return Work(stage.name, compute, encode, decode_outcome, stage.batch_size)
+    return Work(
+        stage.name,
+        compute,
+        lambda outcome: to_json(outcome).decode() if outcome.lasting else None,
+        decode_outcome,
+        stage.batch_size,
+    )
 
 
 def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
@@ -169,18 +162,14 @@ def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
     return [outcome for trace in traces for outcome in _run(stage, [trace])]
 
 
-def apply_outcome(stage: Stage, trace: Trace, outcome: Outcome, *, remembered: bool) -> Trace:
-    """Return `trace` with the outcome's updates and its record."""
-    return _applied(trace, outcome, _record(stage, outcome, remembered=remembered))
-
-
-def _record(stage: Stage, outcome: Outcome, *, remembered: bool) -> StageRecord:
+def record_of(stage: Stage, outcome: Outcome, *, remembered: bool) -> StageRecord:
+    """Return what a trace keeps of an outcome beside its updates."""
     same: dict[str, Any] = {name: getattr(outcome, name) for name in _RECORDED}
     same |= {"seconds": outcome.seconds or 0.0, "curable": not outcome.lasting}
     return StageRecord(stage.name, remembered=remembered, model=spec_of(getattr(stage, "model", None)), **same)
 
 
-def _applied(trace: Trace, outcome: Outcome, record: StageRecord) -> Trace:
+def applied(trace: Trace, outcome: Outcome, record: StageRecord) -> Trace:
     """Return `trace` with updates and record; without `replace`, of which the many stages of many questions feel it."""
     values = list(_VALUES(trace))
     for path, value in outcome.updates.items():

@@ -1,19 +1,34 @@
-"""The contract of a stage: a function on a batch of traces, described by frozen parameters.
+"""The contract of a stage: a function on a batch of traces, described by frozen parameters; what stages share.
 
 What can change a stage's result is all in `identity()` and in the trace fields named by `reads`, so that the store can
 remember it for each question. A stage's constructor only stores; models load on the first `run`.
+
+A custom module is a function, an instance that is called like one, or a whole `Stage`, which is held to its contract.
+It is called for one question at a time, checked, and remembered.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+import math
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from itertools import islice
-from typing import Any, ClassVar, Protocol, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, cast, get_args, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
-from rag_lab.records import MachineUse, StageStatus, Trace
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError
+from rag_lab._kit.registry import Kind, Module, from_object
+from rag_lab.corpus.corpus_index import CorpusIndex
+from rag_lab.errors import ConfigError
+from rag_lab.memory.results import Memory, Replayed
+from rag_lab.models import shared
+from rag_lab.models.config import ModelsConfig
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, Message, PairScorer
+from rag_lab.models.remembered_vectors import RememberedScorer
+from rag_lab.records import Hit, MachineUse, Passage, Question, StageStatus, Trace
+from rag_lab.stages import config as sections
+from rag_lab.stages.chat_template import ChatTemplate
 
 OFF = "off"  # the reason in the record of what is switched off
 _SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
@@ -220,3 +235,209 @@ def chat_outcome(reply: ChatReply, updates: Mapping[str, Any], status: StageStat
     """Return the outcome of one call: its tokens, seconds and cost, and whether another attempt may cure its error."""
     used: dict[str, Any] = {name: getattr(reply, name) for name in (*_SUMS, "machine")}
     return Outcome(updates, status, reason, lasting=not reply.transient, **used)
+
+
+IsVisible = Callable[[str, Question], bool]  # a file, and who asks
+_WHOLE = ("name", "reads", "writes", "batch_size", "costly", "identity", "run")
+ACCESS = ("question.may_see", "question.namespace")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the stages of one pipeline share.
+
+    overrides: objects that replace configured modules, by slot.
+    prompts: custom ones, by the key of the section that names them.
+    retrieval: with the analyzer of the dataset's language, where that is declared and the configuration says `auto`.
+    """
+
+    models: ModelsConfig
+    query: sections.QueryConfig
+    retrieval: sections.RetrievalConfig
+    rerank: sections.RerankConfig
+    select: sections.SelectConfig
+    answer: sections.AnswerConfig
+    seed: int
+    index: CorpusIndex
+    embedder: Embedder
+    memory: Memory | None = None
+    replayed: Replayed = field(default_factory=Replayed)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    prompts: Mapping[str, ChatTemplate] = field(default_factory=dict)
+    conversation: sections.ConversationConfig = field(default_factory=sections.ConversationConfig)
+
+    @property
+    def selects(self) -> bool:
+        """Whether something selects from what the reranker hands on."""
+        return self.select.is_on or "select" in self.overrides
+
+    def chat(self, role: str, purpose: str = "") -> ChatModel:
+        """Return the chat model of a role of `models`; its calls are booked under `purpose`."""
+        return shared.chat_model(self.model(role), purpose)
+
+    def model(self, role: str) -> Any:
+        """Return what a role of `models` names, or the object in its place."""
+        return self.overrides.get(f"{role}_model", getattr(self.models, role))
+
+    def scorer(self, role: Literal["cross_encoder", "likelihood"]) -> PairScorer:
+        """Return the pair scorer of a role of `models`, with its scores remembered where there is a memory."""
+        find = shared.cross_encoder if role == "cross_encoder" else shared.query_likelihood
+        scorer = find(self.model(role))
+        return scorer if self.memory is None else RememberedScorer(scorer, self.memory, self.replayed)
+
+
+# It yields what custom code is called with, is sent what that returned, and returns what becomes of it. It yields
+# nothing where there is nothing to call for, and raises `CustomCodeError` where the slot does not take what it is sent.
+Exchange = Generator[tuple[Any, ...], Any, Outcome]
+
+
+@dataclass(frozen=True)
+class CustomStage(BuiltInStage):
+    """Call `code` for each question, as `exchange` says. A call that gives nothing usable fails its question.
+
+    `kind` is what its results are remembered by, and `exchange` gets the trace and the `parameters`.
+    """
+
+    kind: str
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    exchange: Callable[..., Exchange]
+    parameters: Mapping[str, Any]
+    code: CustomCode
+    version: int = 1
+
+    batch_size = 8
+    costly = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """Kind with its version, code and parameters."""
+        named = {"code": self.code, **self.parameters}
+        return {"stage": self.kind, "version": self.version, **identity_of(named)}
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Call the code for one trace."""
+        try:
+            arguments = next(self.exchange(trace, **self.parameters))
+        except StopIteration as end:
+            return cast(Outcome, end.value)
+
+        def accept(returned: Any) -> Outcome:
+            exchange = self.exchange(trace, **self.parameters)
+            next(exchange)
+            try:
+                raise AssertionError(exchange.send(returned))  # it is called for one result alone
+            except StopIteration as end:
+                return cast(Outcome, end.value)
+
+        return timed_call(lambda: self.code.call(*arguments, accept=accept))
+
+
+class CheckedStage:
+    """A whole stage that somebody brought. What it does wrong costs the questions that it does it to.
+
+    Args:
+        stage: theirs.
+        code: the stage, as something that is called; its `run` is.
+        sets: the fields that the slot must set, which later stages read.
+        is_visible: tells whether the asker of a question may see a file.
+    """
+
+    def __init__(self, stage: Stage, code: CustomCode, sets: Sequence[str], is_visible: IsVisible) -> None:
+        self.code, self._is_visible = code, is_visible
+        self.name, self.identity = stage.name, code.identity  # with the digest of their source
+        # What is checked for one asker must not be replayed for another.
+        self.reads, self.writes = tuple(dict.fromkeys((*stage.reads, *ACCESS))), tuple(stage.writes)
+        self.batch_size, self.costly = int(stage.batch_size), bool(stage.costly)
+        required, written = ({path.partition(".")[0] for path in paths} for paths in (sets, self.writes))
+        if missing := sorted(required - written):
+            raise ConfigError(
+                f"The {code.what} does not write {' and '.join(missing)}, which later stages read; name it in `writes`."
+            )
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Run the batch; where that raises `CustomCodeError`, `run_stage` runs each trace alone."""
+        outcomes: list[Outcome] = self.code.call(list(traces), accept=lambda returned: self._accepted(returned, traces))
+        return outcomes
+
+    def _accepted(self, returned: Any, traces: Sequence[Trace]) -> list[Outcome]:
+        outcomes = list(returned) if isinstance(returned, Sequence) else [returned]
+        if strangers := [type(outcome).__name__ for outcome in outcomes if not isinstance(outcome, Outcome)]:
+            raise CustomCodeError(f"the {self.code.what} returned {strangers[0]} where an Outcome is due")
+        if len(outcomes) != len(traces):
+            raise CustomCodeError(f"the {self.code.what} returned {len(outcomes)} outcomes for {len(traces)} questions")
+        what = self.code.what
+        for outcome, trace in zip(outcomes, traces, strict=True):
+            if undeclared := sorted(set(outcome.updates) - set(self.writes)):
+                raise ConfigError(
+                    f"The {what} writes {', '.join(undeclared)}, which its `writes` do not name; add it there."
+                )
+            for path, value in outcome.updates.items():
+                try:
+                    field_type(path).validate_python(value)
+                except ValidationError as error:
+                    wrong = error.errors()[0]["msg"]
+                    raise CustomCodeError(f"the {what} set {path} to what it cannot be: {wrong}") from None
+                for record in _records(value):
+                    if isinstance(record, Hit) and not all(map(math.isfinite, (record.score, *record.scores.values()))):
+                        raise CustomCodeError(f"the {what} set {path} with a score that is no number")
+                    if not self._is_visible(record.source, trace.question):
+                        raise CustomCodeError(
+                            f"the {what} set {path} from {record.source}, which the asker may not see"
+                        )
+        return outcomes
+
+
+def stage_of(
+    kind: Kind,
+    slot: str,
+    name: str,
+    parts: Parts,
+    built_in: Mapping[str, Callable[[], Stage]],
+    custom: Callable[[CustomCode], Stage],
+) -> Stage:
+    """Return the stage of the object that `parts` holds for `slot`, else the one that `name` names.
+
+    `built_in` makes what is built in, by name. Another module is called as the stage does that `custom` makes of it;
+    it may be a whole `Stage` instead.
+    """
+    module = from_object(parts.overrides[slot], kind) if slot in parts.overrides else kind.find(name)
+    if slot not in parts.overrides and name in built_in:
+        return built_in[name]()
+    return module_stage(kind, module, parts.index, custom)
+
+
+def module_stage(
+    kind: Kind, module: Module, index: CorpusIndex, custom: Callable[[CustomCode], Stage], method: str | None = None
+) -> Stage:
+    """Return the stage that `custom` makes of a module, or of its `method`; a whole `Stage` is held to its contract."""
+    declared = getattr(module.value, "stage_kind", kind.name)
+    if declared != kind.name:
+        raise ConfigError(f"{module.name!r} says that it is a {declared}, and stands where a {kind.name} is due.")
+    is_whole = all(hasattr(module.value, name) for name in _WHOLE)
+    code = CustomCode(module, f"{kind.name} {module.name!r}", "run" if is_whole else method)
+    stage = custom(code)
+    return CheckedStage(module.value, code, stage.writes, index.is_visible) if is_whole else stage
+
+
+def timed_call(call: Callable[..., Outcome], *arguments: Any) -> Outcome:
+    """Return what a call for one question gives, or its failure, with the seconds that it took."""
+    started = time.perf_counter()
+    try:
+        outcome = call(*arguments)
+    except CustomCodeError as error:
+        outcome = failed_call(error)
+    return replace(outcome, seconds=time.perf_counter() - started)
+
+
+def failed_call(error: CustomCodeError) -> Outcome:
+    """Return the outcome of a question that a module gave nothing usable for."""
+    return Outcome(status="failed", reason=str(error), lasting=False)
+
+
+def _records(value: Any) -> Iterator[Hit | Passage]:
+    if isinstance(value, Hit | Passage):
+        yield value
+    elif isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _records(inner)

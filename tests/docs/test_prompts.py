@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.stages.prompts.chat_template import PLACES
+from rag_lab.stages.chat_template import PLACES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "prompts.md").read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ from rag_lab.models import failover, shared
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote import ollama as ollama
 from rag_lab.records import Question, Trace
-from rag_lab.stages.answer.generate import Generate
+from rag_lab.stages.generate import Generate
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import Scripted, gemini_server, ollama_server, openai_server, rerank_server
 

@@ -1,6 +1,6 @@
 from dataclasses import dataclass, field, replace
 
-from rag_lab.stages.prompts.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import ChatTemplate
 from rag_lab.stages.stage import BuiltInStage
 
 

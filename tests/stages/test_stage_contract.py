@@ -7,18 +7,18 @@ import pytest
 from rag_lab.config import PipelineConfig
 from rag_lab.experiment.forecast.work import stand_ins
 from rag_lab.records import QUERY_CLASSES, Question, Trace
-from rag_lab.stages.answer.context import Assemble, ContextBudget
-from rag_lab.stages.answer.extract import Extract
-from rag_lab.stages.answer.generate import Generate, Parse
-from rag_lab.stages.query.hyde import SUGGESTED, Hyde, RouteHyde
-from rag_lab.stages.query.rewrite import AnyRewrite, GuardedRewrite, PlainWords
-from rag_lab.stages.query.understand import LlmUnderstanding, Rephrase
+from rag_lab.stages.context import Assemble, ContextBudget
+from rag_lab.stages.extract import Extract
+from rag_lab.stages.generate import Generate, Parse
+from rag_lab.stages.hyde import SUGGESTED, Hyde, RouteHyde
 from rag_lab.stages.rerank import KeepOrder, PairRerank
 from rag_lab.stages.retrieval.fusion import Combine, Merge
 from rag_lab.stages.retrieval.search import DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr, Select
-from rag_lab.stages.run_stage import apply_outcome
+from rag_lab.stages.rewrite import AnyRewrite, GuardedRewrite, PlainWords
+from rag_lab.stages.run_stage import applied, record_of
 from rag_lab.stages.stage import ChatStage, Off, Outcome
+from rag_lab.stages.understand import LlmUnderstanding, Rephrase
 from rag_lab.testing import HashEmbedder, OverlapScorer, StageContract, sample_chat, sample_index
 
 RULE = dict.fromkeys(QUERY_CLASSES, True)
@@ -91,7 +91,8 @@ class TestStages(StageContract):
     def test_what_it_waits_for_is_foreseen_as_a_call(self):
         stage = self.make()
         bare = Trace(Question("q", "Why?"))
-        guessed = apply_outcome(stage, bare, Outcome(stand_ins(bare, stage.reads, PipelineConfig())), remembered=False)
+        outcome = Outcome(stand_ins(bare, stage.reads, PipelineConfig()))
+        guessed = applied(bare, outcome, record_of(stage, outcome, remembered=False))
         if isinstance(stage, ChatStage):
             assert len(stage.requests([guessed])) >= 1
         if isinstance(stage, PairRerank):

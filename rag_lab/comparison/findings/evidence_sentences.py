@@ -8,7 +8,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.caveats import sparse_metrics
 from rag_lab.comparison.tables.bounds import BOUNDS, Reach, answer_metrics, bound_arms
 from rag_lab.comparison.tables.evidence import State, Waterfall
-from rag_lab.stages.answer.context import NEAREST
+from rag_lab.stages.context import NEAREST
 
 NOTHING = "No question of this run has labelled evidence, so it cannot be told where evidence is lost."
 MUCH = 0.25  # of all labelled pieces: where one place loses less, no setting decides

@@ -12,11 +12,10 @@ from rag_lab.comparison.questions.passages import Ranking, ranking
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.models.protocols import split_thinking
 from rag_lab.records import Question, Trace
-from rag_lab.stages.query import prompts
-from rag_lab.stages.query.hyde import Hyde
-from rag_lab.stages.query.rewrite import REWRITE
-from rag_lab.stages.query.understand import NOT_ASKED, LlmUnderstanding
+from rag_lab.stages.hyde import HYDE_PROMPTS, Hyde, hyde_messages
+from rag_lab.stages.rewrite import REWRITE
 from rag_lab.stages.stage import OFF, written
+from rag_lab.stages.understand import NOT_ASKED, LlmUnderstanding, understanding_messages
 
 Key = tuple[str, int]  # variant, repeat
 Runs = dict[Key, tuple[str, Trace]]  # with the letter
@@ -225,10 +224,10 @@ def rebuilt_prompts(manifest: Mapping[str, Any]) -> dict[str, RebuiltPrompt]:
     done), the run's prompts had another version, or a variant had a custom stage.
     """
     found: dict[str, RebuiltPrompt] = {}
-    for stage in (LlmUnderstanding.name, Hyde.name):
-        identities = manifest.get("models", {}).get(stage, [])
-        if identities and all(identity.get("prompts") == prompts.VERSION for identity in identities):
-            found[stage] = partial(_rebuilt_prompt, stage)
+    for stage in (LlmUnderstanding, Hyde):
+        identities = manifest.get("models", {}).get(stage.name, [])
+        if identities and all(identity.get("prompts") == stage.PROMPTS for identity in identities):
+            found[stage.name] = partial(_rebuilt_prompt, stage.name)
     return found
 
 
@@ -236,6 +235,6 @@ def _rebuilt_prompt(stage: str, trace: Trace) -> str:
     if not any(record.stage == stage and record.reason not in (OFF, NOT_ASKED) for record in trace.stages):
         return ""
     if stage == LlmUnderstanding.name:
-        return written(prompts.understanding_messages(trace.question.text, trace.remembered))
+        return written(understanding_messages(trace.question.text, trace.remembered))
     route, query = trace.hyde_route, trace.search_query or trace.question.text
-    return written(prompts.hyde_messages(prompts.HYDE[route], query)) if route in prompts.HYDE else ""
+    return written(hyde_messages(route, query)) if route in HYDE_PROMPTS else ""

@@ -26,13 +26,12 @@ from rag_lab.models.truncation import estimated_tokens
 from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
 from rag_lab.report.plan_tree import Branch
-from rag_lab.stages.answer.extract import Extract
-from rag_lab.stages.parts import CheckedStage, CustomStage
-from rag_lab.stages.query.prompts import GENERAL
+from rag_lab.stages.extract import Extract
+from rag_lab.stages.hyde import GENERAL
 from rag_lab.stages.rerank import PairRerank
 from rag_lab.stages.retrieval.retrieval_stages import CustomSearch
-from rag_lab.stages.run_stage import apply_outcome, decode_outcome, stage_key
-from rag_lab.stages.stage import ChatStage, Outcome, Stage
+from rag_lab.stages.run_stage import applied, decode_outcome, record_of, stage_key
+from rag_lab.stages.stage import ChatStage, CheckedStage, CustomStage, Outcome, Stage
 
 _SUMS = ("n", "remembered", "tokens_in", "tokens_out", "thinking_tokens", "embedded_tokens", "embedded_chars")
 Step = tuple[str, str]  # a stage's name and the digest of what it does
@@ -229,11 +228,11 @@ class _Walk:
                 after.append(each)
             elif place_key in known:
                 left = {name: waits for name, waits in each.open.items() if name not in stage.writes}
-                after.append(PartialTrace(apply_outcome(stage, each.trace, known[place_key], remembered=True), left))
+                record = record_of(stage, known[place_key], remembered=True)
+                after.append(PartialTrace(applied(each.trace, known[place_key], record), left))
             else:
-                guessed = apply_outcome(
-                    stage, each.trace, Outcome(stand_ins(each.trace, stage.writes, self.config)), remembered=False
-                )
+                outcome = Outcome(stand_ins(each.trace, stage.writes, self.config))
+                guessed = applied(each.trace, outcome, record_of(stage, outcome, remembered=False))
                 after.append(PartialTrace(guessed, {**each.open, **dict.fromkeys(stage.writes, place_key)}))
         return after
 
@@ -274,10 +273,11 @@ class _Walk:
             new = [text for key, text in known.items() if self.tally.is_new(key) and text is not None]
             return replace(nothing, embedded_chars=sum(map(len, new)))
         n_chars = _CHARS_A_TOKEN * sum(counted_tokens(passage.text) for passage in passages)
+        runs = stage.longest * (stage.longest + 1) // 2  # of 1 to `longest` units: most that a character stands in
         return replace(
             nothing,
-            embedded_chars=stage.most_quoted(n_chars),
-            corpus_chars=stage.most_quoted(self._corpus_chars) if self.index.is_built else 0,
+            embedded_chars=n_chars * runs,
+            corpus_chars=self._corpus_chars * runs if self.index.is_built else 0,
         )
 
     @cached_property

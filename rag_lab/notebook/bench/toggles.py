@@ -25,7 +25,7 @@ from rag_lab.config import PipelineConfig, dotted_keys, nested
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import read_experiment
 from rag_lab.experiment.design import ExperimentError, variant_id, variant_label
-from rag_lab.stages.steps import step_named
+from rag_lab.stages.steps import STEPS
 
 FieldKind = Literal["choice", "module", "flag", "flags", "int", "float", "text", "yaml"]
 
@@ -102,8 +102,8 @@ def box_of(key: str) -> Box:
 
 def box_of_stage(stage: str) -> Box | None:
     """Return the box in which a stage's seconds are shown; None for one that nobody knows."""
-    step = step_named(stage)
-    return box_of(step.switches[0]) if step else None
+    names = (stage, "search_dense" if stage.startswith("search_") else stage)  # a custom search has the searches' box
+    return next((box_of(step.switches[0]) for step in STEPS if step.name in names), None)
 
 
 def is_off(box: Box, values: Mapping[str, Any]) -> bool:

@@ -8,14 +8,13 @@ change; `rank` and `reciprocal_rank` keep the order alone: any increasing change
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean, pstdev
-from typing import Any
 
 from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.records import Hit, Trace
-from rag_lab.stages.kinds import FUSIONS, RRF, RRF_CONSTANT, Merging, Normalization
-from rag_lab.stages.parts import CustomStage, Parts, stage_of
-from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
+from rag_lab.stages.stage import BuiltInStage, CustomStage, Exchange, Outcome, Parts, Stage, stage_of
+from rag_lab.stages.steps import FUSIONS, RRF, RRF_CONSTANT, Merging, Normalization
 
 RETRIEVE = "retrieve"
 HYDE = "hyde"  # the search by hypothetical document
@@ -30,16 +29,13 @@ def fusion_stage(parts: Parts, weights: Mapping[str, float]) -> Stage:
     # Reciprocal ranks, whatever `retrieval.normalization` says.
     normalization = "reciprocal_rank" if RRF in retrieval.mode.split("+") else retrieval.normalization
     constant = retrieval.rrf_constant if normalization == "reciprocal_rank" else 0
-    alone = Combine(dict.fromkeys(weights, 1.0), "none", 0, k)
-    together = Combine(weights, normalization, constant, k, least)
-    return stage_of(
-        FUSIONS,
-        "fusion",
-        retrieval.fusion,
-        parts,
-        {"weighted": lambda: together if several else alone},
-        lambda code: CustomFusion(code, tuple(weights), k, least),
-    )
+    combine = Combine(dict.fromkeys(weights, 1.0), "none", 0, k)
+    if several:
+        combine = Combine(weights, normalization, constant, k, least)
+    parameters = {"searches": tuple(weights), "k": k, "min_score": least}
+    writes = ("base_hits",)
+    custom = partial(CustomStage, "CustomFusion", RETRIEVE, combine.reads, writes, _fused, parameters, version=2)
+    return stage_of(FUSIONS, "fusion", retrieval.fusion, parts, {"weighted": lambda: combine}, custom)
 
 
 def normalize(
@@ -176,51 +172,34 @@ class Combine(BuiltInStage):
         return Outcome({"base_hits": tuple(scoring(fused, self.min_score))})
 
 
-@dataclass(frozen=True)
-class CustomFusion(CustomStage):
+def _fused(trace: Trace, searches: Sequence[str], k: int, min_score: float | None) -> Exchange:
     """`(lists, k) -> [(id, score)]`; `lists` has the `[(id, score)]` of each search by its name, best first.
 
-    At most `k` units are kept, none below `min_score`.
+    At most `k` units are kept by falling score, none below `min_score`. A unit keeps the child of the search that ranks
+    it highest.
     """
-
-    searches: tuple[str, ...]
-    k: int
-    min_score: float | None = None
-
-    VERSION = 2
-    name = RETRIEVE
-    writes = ("base_hits",)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The hits of each search."""
-        return tuple(f"hits.{search}" for search in self.searches)
-
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return what each search found, and k."""
-        lists = {name: [(hit.parent_id, hit.score) for hit in trace.hits.get(name, ())] for name in self.searches}
-        return (lists, self.k) if any(lists.values()) else Outcome({"base_hits": ()}, seconds=0.0)
-
-    def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Set the units by falling score; a unit keeps the child of the search that ranks it highest."""
-        found: dict[str, list[tuple[int, Hit]]] = {}
-        for name in self.searches:
-            for rank, hit in enumerate(trace.hits.get(name, ()), start=1):
-                found.setdefault(hit.parent_id, []).append((rank, hit))
-        try:
-            pairs = [(str(unit_id), score) for unit_id, score in returned]
-        except (TypeError, ValueError):
-            what = type(returned).__name__
-            raise CustomCodeError(f"the fusion returned {what} where (id, score) pairs are due") from None
-        values = numbers([score for _, score in pairs], len(pairs), "the fusion")
-        scores = {unit_id: value for (unit_id, _), value in zip(pairs, values, strict=True)}
-        if len(scores) < len(pairs):
-            raise CustomCodeError("the fusion returned an id twice")
-        if strangers := [unit_id for unit_id in scores if unit_id not in found]:
-            raise CustomCodeError(f"the fusion returned {strangers[0]!r}, which no search has found")
-        best = sorted(scores.items(), key=lambda item: -item[1])[: self.k]
-        hits = [merged(found[unit_id], score, CUSTOM_SCORE) for unit_id, score in best]
-        return Outcome({"base_hits": tuple(scoring(hits, self.min_score))})
+    lists = {name: [(hit.parent_id, hit.score) for hit in trace.hits.get(name, ())] for name in searches}
+    if not any(lists.values()):
+        return Outcome({"base_hits": ()}, seconds=0.0)
+    returned = yield lists, k
+    found: dict[str, list[tuple[int, Hit]]] = {}
+    for name in searches:
+        for rank, hit in enumerate(trace.hits.get(name, ()), start=1):
+            found.setdefault(hit.parent_id, []).append((rank, hit))
+    try:
+        pairs = [(str(unit_id), score) for unit_id, score in returned]
+    except (TypeError, ValueError):
+        what = type(returned).__name__
+        raise CustomCodeError(f"the fusion returned {what} where (id, score) pairs are due") from None
+    values = numbers([score for _, score in pairs], len(pairs), "the fusion")
+    scores = {unit_id: value for (unit_id, _), value in zip(pairs, values, strict=True)}
+    if len(scores) < len(pairs):
+        raise CustomCodeError("the fusion returned an id twice")
+    if strangers := [unit_id for unit_id in scores if unit_id not in found]:
+        raise CustomCodeError(f"the fusion returned {strangers[0]!r}, which no search has found")
+    best = sorted(scores.items(), key=lambda item: -item[1])[:k]
+    hits = [merged(found[unit_id], score, CUSTOM_SCORE) for unit_id, score in best]
+    return Outcome({"base_hits": tuple(scoring(hits, min_score))})
 
 
 @dataclass(frozen=True)
@@ -244,19 +223,16 @@ class Merge(BuiltInStage):
     def outcome(self, trace: Trace) -> Outcome:
         """Fuse the lists of one trace."""
         lists = [hits for hits in (trace.base_hits, trace.hits.get(HYDE, ())) if hits]
-        both = reciprocal_rank_fusion if self.how == "rrf" else one_after_the_other
-        candidates = lists[0][: self.limit] if len(lists) == 1 else both(lists, self.limit)
+        candidates: Sequence[Hit]
+        if len(lists) == 1:
+            candidates = lists[0][: self.limit]
+        elif self.how == "base_first":  # a unit keeps its place and its child in the first list, and the scores of all
+            found: dict[str, list[tuple[int, Hit]]] = {}
+            for number, hits in enumerate(lists):
+                for hit in hits:
+                    found.setdefault(hit.parent_id, []).append((number, hit))
+            first = list(found.values())[: self.limit]
+            candidates = [merged(same, 1 / place, "base_first") for place, same in enumerate(first, start=1)]
+        else:
+            candidates = reciprocal_rank_fusion(lists, self.limit)
         return Outcome({"candidates": tuple(candidates)}, reason="" if candidates else "nothing was found")
-
-
-def one_after_the_other(lists: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
-    """Return the first list, then what each next one adds, at most `limit`; the score is 1 / place.
-
-    A unit that stands in several lists keeps its place and its child in the first of them, and the scores of all.
-    """
-    found: dict[str, list[tuple[int, Hit]]] = {}
-    for number, hits in enumerate(lists):
-        for hit in hits:
-            found.setdefault(hit.parent_id, []).append((number, hit))
-    first = list(found.values())[:limit]
-    return [merged(same, 1 / place, "base_first") for place, same in enumerate(first, start=1)]

@@ -6,9 +6,10 @@ for all who may see the same.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,15 +21,14 @@ from rag_lab.access import Labels, access_label, allowed_labels
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.corpus.found_chunks import FoundChunks
 from rag_lab.errors import ConfigError
-from rag_lab.records import Chunk, Hit, Level, Question, Trace
-from rag_lab.stages.kinds import HYDE_WRITERS, SEARCHES
-from rag_lab.stages.parts import Parts, module_stage, timed_call
+from rag_lab.records import Hit, Level, Question, Trace
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
 from rag_lab.stages.retrieval.search import RETRIEVE_HYDE, DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr
-from rag_lab.stages.stage import Off, Outcome, Stage
+from rag_lab.stages.stage import Off, Outcome, Parts, Stage, module_stage, timed_call
+from rag_lab.stages.steps import HYDE_WRITERS, SEARCHES
 from rag_lab.stores.config import Unit
-from rag_lab.stores.sparse import SPARSE, SparseName
+from rag_lab.stores.sparse import SPARSE
 
 Found = tuple[int, tuple[tuple[str, float], ...]]  # how many results there were, and their children with scores
 
@@ -51,10 +51,6 @@ class CustomSearcher:
     level: Level
     builds: bool
 
-    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
-        """Return the first k units that were found for each text, best first."""
-        return [self._search(text, k, labels) for text, labels in zip(texts, allowed, strict=True)]
-
     def ready(self, labels: Labels | None = None) -> CustomCode:
         """Return what is called with queries; it is built once for the children that have one of these labels."""
         if not self.builds:
@@ -63,7 +59,11 @@ class CustomSearcher:
         seen = self.index.chunks.labels if labels is None else labels & self.index.chunks.labels
         key = digest([self.code.identity(), sorted(seen)])
         if key not in built:
-            children = [child for child in self.index.chunks.children() if _label(child) in seen]
+            children = [
+                child
+                for child in self.index.chunks.children()
+                if access_label(child.namespace, child.permissions) in seen
+            ]
             try:
                 built[key] = self.code.built(children)
             except CustomCodeError as error:
@@ -73,18 +73,22 @@ class CustomSearcher:
             raise ready
         return ready
 
-    def _search(self, text: str, k: int, labels: Labels | None) -> list[Hit]:
-        code, wanted = self.ready(labels), k
-        while True:
-            n, found = code.call(text, wanted, accept=lambda returned: self._found(returned, labels))
-            hits = self.index.units(
-                [name for name, _ in found], [score for _, score in found], k, self.level, self.name
-            )
-            if len(hits) >= k or n < wanted or wanted >= self.index.manifest.n_children:
-                return hits
-            wanted *= _MORE
+    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
+        """Return the first k units that were found for each text, best first."""
+        lists: list[list[Hit]] = []
+        for text, labels in zip(texts, allowed, strict=True):
+            code, wanted, accept = self.ready(labels), k, partial(self._found, labels)
+            while True:
+                n, found = code.call(text, wanted, accept=accept)
+                names, scores = [name for name, _ in found], [score for _, score in found]
+                hits = self.index.units(names, scores, k, self.level, self.name)
+                if len(hits) >= k or n < wanted or wanted >= self.index.manifest.n_children:
+                    break
+                wanted *= _MORE
+            lists.append(hits)
+        return lists
 
-    def _found(self, returned: Any, labels: Labels | None) -> Found:
+    def _found(self, labels: Labels | None, returned: Any) -> Found:
         """Return the children that the results mean, none where the asker may not see them."""
         if self.index not in _CHUNKS:
             _CHUNKS[self.index] = FoundChunks(self.index)
@@ -97,7 +101,12 @@ class CustomSearcher:
             if not units:
                 shown = " ".join(str(getattr(result, "page_content", result)).split())[:80]
                 raise CustomCodeError(f"the search returned {shown!r}, which is no chunk of this corpus")
-            for child in next((unit for unit in units if labels is None or _label(unit[0]) in labels), []):
+            visible = (
+                unit
+                for unit in units
+                if labels is None or access_label(unit[0].namespace, unit[0].permissions) in labels
+            )
+            for child in next(visible, []):
                 best.setdefault(child.chunk_id, score)
         return len(results), tuple(best.items())
 
@@ -116,20 +125,10 @@ class CustomSearch(TextSearch):
         """What is called."""
         return self.searcher.code
 
-    def prepare(self, allowed: Iterable[Labels | None]) -> None:
-        """Build what is searched, so that no question is charged with it; where that fails, each question says so."""
-        with suppress(CustomCodeError):
-            for labels in allowed:
-                self.searcher.ready(labels)
-
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search for each trace."""
         search = super().run
-
-        def alone(trace: Trace) -> Outcome:
-            return timed_call(lambda: search([trace])[0])
-
-        return list(map(alone, traces))
+        return [timed_call(lambda one: search([one])[0], trace) for trace in traces]
 
 
 def _scored(returned: Any) -> list[tuple[Any, float]]:
@@ -144,10 +143,6 @@ def _scored(returned: Any) -> list[tuple[Any, float]]:
         raise CustomCodeError("the search returned some results with a score and others without")
     scores = numbers([score for _, score in pairs], len(pairs), "the search")
     return sorted(zip([item for item, _ in pairs], scores, strict=True), key=lambda item: -item[1])
-
-
-def _label(chunk: Chunk) -> str:
-    return access_label(chunk.namespace, chunk.permissions)
 
 
 class LangChainSearch:
@@ -180,97 +175,82 @@ def is_retriever(given: Any) -> bool:
 
 
 def searches(parts: Parts) -> tuple[Stage, ...]:
-    """Return the searches by question, those that the mode does not make switched off, and what combines them."""
-    retrieval, index, k = parts.retrieval, parts.index, parts.retrieval.base_k
-    weights, least = _weights(parts), _least(parts)
+    """Return the searches, those that the mode does not make switched off, what combines those by question, the merge.
 
-    def sparse(name: SparseName) -> Stage:
-        searcher = SparseSearcher(index, name, retrieval.analyzer, retrieval.level, _units(parts, name))
-        return TextSearch(searcher, index, k, name, least)
+    Without HyDE there is one list, and nothing to be merged.
+    """
+    retrieval, index, query = parts.retrieval, parts.index, parts.query
+    weights, k, level = _weights(parts), retrieval.base_k, retrieval.level
+    # One search applies the threshold itself; what combines several does it there.
+    is_alone = "search" in parts.overrides or len(retrieval.weights) == 1
+    least = retrieval.min_score if is_alone else None
+    mmr = None
+    if retrieval.diversity != "none":
+        mmr = SearchMmr(index, parts.embedder, retrieval.fetch_k, retrieval.mmr_trade_off)
+    dense = DenseSearcher(index, parts.embedder, level, "question")
+    found: list[Stage] = [
+        TextSearch(dense, index, k, "dense", least, mmr) if "dense" in weights else Off("search_dense")
+    ]
+    for name in SPARSE:
+        units = retrieval.units if name == "tfidf" else "child"
+        sparse = SparseSearcher(index, name, retrieval.analyzer, level, units)
+        found.append(TextSearch(sparse, index, k, name, least) if name in weights else Off(f"search_{name}"))
+    for module in _custom_modules(parts):
+        builds = hasattr(module.value, "build")
 
-    searcher = DenseSearcher(index, parts.embedder, retrieval.level, "question")
-    made: dict[str, Callable[[], Stage]] = {
-        "dense": lambda: TextSearch(searcher, index, k, "dense", least, _mmr(parts)),
-        "bm25": lambda: sparse("bm25"),
-        "tfidf": lambda: sparse("tfidf"),
-    }
-    ours = [make() if name in weights else Off(f"search_{name}") for name, make in made.items()]
-    if "search" not in parts.overrides:
-        modules = [SEARCHES.find(name) for name in retrieval.weights if name not in SEARCHES.built_in]
-        modules = [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in modules]
-    elif is_retriever(given := parts.overrides["search"]):
-        # Of an object in memory nobody knows what is in it: no source, so nothing is remembered.
-        modules = [Module(type(given).__name__, LangChainSearch(given))]
-    else:
-        modules = [from_object(given, SEARCHES)]
-    others = [_custom_search(module, parts) for module in modules]
-    listed = {path.removeprefix(_ENTRY): 1.0 for stage in others for path in stage.writes if path.startswith(_ENTRY)}
-    return (*ours, *others, fusion_stage(parts, weights | listed))
+        def custom(code: CustomCode, module: Module = module, builds: bool = builds) -> Stage:
+            searcher = CustomSearcher(index, code, module.name, level, builds)
+            return CustomSearch(searcher, index, k, module.name, least, costly=bool(module.source))
 
-
-def hyde_search(parts: Parts) -> Stage:
-    """Return the search by hypothetical document."""
-    query, index, k = parts.query, parts.index, parts.retrieval.hyde_k
+        stage = module_stage(SEARCHES, module, index, custom, "build" if builds else None)
+        listed = [path.removeprefix(_ENTRY) for path in stage.writes if path.startswith(_ENTRY)]
+        if not listed:
+            raise ConfigError(f"The search {module.name!r} must say where its hits go: writes = ('hits.its_name',).")
+        weights |= dict.fromkeys(listed, 1.0)
+        found.append(stage)
+    found.append(fusion_stage(parts, weights))
     if query.hyde == "none":
-        return Off(RETRIEVE_HYDE)
-    min_score = _least(parts) if "dense" in _weights(parts) else None  # a cosine, as it is there
-    dense = DenseSearcher(index, parts.embedder, parts.retrieval.level, "hypothetical")
+        return (*found, Off(RETRIEVE_HYDE), Merge(parts.rerank.input_limit))
+    hypothetical = DenseSearcher(index, parts.embedder, level, "hypothetical")
     several = query.hyde_n > 1 and query.hyde_writer in HYDE_WRITERS.built_in  # a custom writer writes one
-    return HydeSearch(dense, index, k, HYDE, min_score, _mmr(parts), several, query.hyde_with_query)
+    least = least if "dense" in weights else None  # a cosine, as it is there
+    by_hyde = HydeSearch(hypothetical, index, retrieval.hyde_k, HYDE, least, mmr, several, query.hyde_with_query)
+    return (*found, by_hyde, Merge(parts.rerank.input_limit, retrieval.merge))
 
 
-def merge(parts: Parts) -> Merge:
-    """Return the stage for a pipeline; without HyDE there is one list, and nothing to be put together."""
-    return Merge(parts.rerank.input_limit, "rrf" if parts.query.hyde == "none" else parts.retrieval.merge)
+def _custom_modules(parts: Parts) -> list[Module]:
+    if "search" not in parts.overrides:
+        modules = [SEARCHES.find(name) for name in parts.retrieval.weights if name not in SEARCHES.built_in]
+        return [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in modules]
+    search = parts.overrides["search"]
+    if is_retriever(search):
+        # Of an object in memory nobody knows what is in it: no source, so nothing is remembered.
+        return [Module(type(search).__name__, LangChainSearch(search))]
+    return [from_object(search, SEARCHES)]
 
 
 def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question] = ()) -> None:
-    """Build what the searches among `stages` read for these questions, where it is missing: none is charged with it."""
-    weights = _weights(parts)
+    """Build what the searches among `stages` read for these questions, where it is missing: none is charged with it.
+
+    Where a custom search cannot be built, each question says so.
+    """
+    weights, retrieval = _weights(parts), parts.retrieval
     if "dense" in weights or parts.query.hyde != "none":
         parts.index.ensure_vectors()
     allowed = {allowed_labels(parts.index.chunks.labels, question) for question in questions} - {frozenset()} or {None}
     for name in SPARSE:
         if name in weights:
-            for units, labels in product({"child", _units(parts, name)}, allowed):
-                parts.index.sparse(name, parts.retrieval.analyzer, units, labels)
+            units: set[Unit] = {"child", retrieval.units if name == "tfidf" else "child"}
+            for unit, labels in product(units, allowed):
+                parts.index.sparse(name, retrieval.analyzer, unit, labels)
     for stage in stages:
         if isinstance(stage, CustomSearch):
-            stage.prepare(allowed)
+            with suppress(CustomCodeError):
+                for labels in allowed:
+                    stage.searcher.ready(labels)
 
 
 def _weights(parts: Parts) -> dict[str, float]:
     """Return the built-in searches that are made, with their weights."""
-    given = {} if "search" in parts.overrides else parts.retrieval.weights
-    return {name: weight for name, weight in given.items() if name in SEARCHES.built_in}
-
-
-def _least(parts: Parts) -> float | None:
-    """Return the threshold where there is one search, which then applies it; what combines several does it there."""
-    is_alone = "search" in parts.overrides or len(parts.retrieval.weights) == 1
-    return parts.retrieval.min_score if is_alone else None
-
-
-def _units(parts: Parts, name: SparseName) -> Unit:
-    return parts.retrieval.units if name == "tfidf" else "child"
-
-
-def _mmr(parts: Parts) -> SearchMmr | None:
-    retrieval = parts.retrieval
-    if retrieval.diversity == "none":
-        return None
-    return SearchMmr(parts.index, parts.embedder, retrieval.fetch_k, retrieval.mmr_trade_off)
-
-
-def _custom_search(module: Module, parts: Parts) -> Stage:
-    builds, retrieval, index = hasattr(module.value, "build"), parts.retrieval, parts.index
-
-    def custom(code: CustomCode) -> CustomSearch:
-        searcher = CustomSearcher(index, code, module.name, retrieval.level, builds)
-        is_remembered = bool(module.source)
-        return CustomSearch(searcher, index, retrieval.base_k, module.name, _least(parts), costly=is_remembered)
-
-    stage = module_stage(SEARCHES, module, index, custom, "build" if builds else None)
-    if not any(path.startswith(_ENTRY) for path in stage.writes):
-        raise ConfigError(f"The search {module.name!r} must say where its hits go: writes = ('hits.its_name',).")
-    return stage
+    weights = {} if "search" in parts.overrides else parts.retrieval.weights
+    return {name: weight for name, weight in weights.items() if name in SEARCHES.built_in}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, Protocol
 
@@ -14,10 +15,9 @@ from rag_lab.corpus.found_chunks import search_files
 from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Hit, Level, Trace
-from rag_lab.stages.parts import ACCESS
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
 from rag_lab.stages.retrieval.select import SearchMmr, diversified
-from rag_lab.stages.stage import BuiltInStage, Outcome, fields_of
+from rag_lab.stages.stage import ACCESS, BuiltInStage, Outcome, fields_of
 from rag_lab.stores.config import Unit
 from rag_lab.stores.sparse import AnalyzerChoice, SparseName
 from rag_lab.stores.sparse import identity as sparse_identity
@@ -61,12 +61,13 @@ class DenseSearcher:
         step = "dense" if self.by == "question" else "hyde"
         return _by_access(lambda rows, labels: self.index.search(vectors[rows], k, labels, self.level, step), allowed)
 
-    def truncated_in_texts(self, texts: Sequence[str]) -> int:
-        """Return how many tokens of these texts together the embedding model never reads."""
-        return sum(truncated_in_texts(self.embedder, texts, "query" if self.by == "question" else "document"))
+    def truncation(self, texts: Sequence[str], hits: Sequence[Hit], more: int = 0) -> tuple[str, int]:
+        """Return in words and as a number which tokens had no effect: of the texts searched by, and of the children.
 
-    def truncation(self, searched_by: int, hits: Sequence[Hit]) -> tuple[str, int]:
-        """Return in words and as a number which tokens had no effect: of what is `searched_by`, and of the children."""
+        `more` are those of something else that is searched by, too.
+        """
+        kind: Literal["query", "document"] = "query" if self.by == "question" else "document"
+        searched_by = more + sum(truncated_in_texts(self.embedder, texts, kind))
         truncated = self.index.truncation
         cut = [] if truncated is None else [n for n in truncated.of_hits(hits) if n]
         sentences = [f"{counted(searched_by, 'token')} of what is searched by were not read"] if searched_by else []
@@ -95,14 +96,10 @@ class SparseSearcher:
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""
-
-        def within(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
-            some = [texts[row] for row in rows]
-            if self.units == "document":
-                return search_files(self.index, self.name, self.analyzer, some, k, labels, self.level)
-            return self.index.search_terms(self.name, self.analyzer, some, k, labels, self.level)
-
-        return _by_access(within, allowed)
+        find = partial(self.index.search_terms, self.name, self.analyzer)
+        if self.units == "document":
+            find = partial(search_files, self.index, self.name, self.analyzer)
+        return _by_access(lambda rows, labels: find([texts[row] for row in rows], k, labels, self.level), allowed)
 
 
 def _by_access(
@@ -184,8 +181,7 @@ class TextSearch(Search):
             if not found:
                 outcomes.append(self.found((), "nothing to search by", seconds=0.0))
             elif isinstance(self.searcher, DenseSearcher):
-                truncated = self.searcher.truncated_in_texts(some)
-                outcomes.append(self.found(hits, *self.searcher.truncation(truncated, hits)))
+                outcomes.append(self.found(hits, *self.searcher.truncation(some, hits)))
             else:
                 outcomes.append(self.found(hits))
         return outcomes
@@ -227,7 +223,6 @@ class HydeSearch(Search):
             means = unit_vectors(np.stack(sums))  # what each trace is searched by, (n, dim)
             lists = self.kept(lambda k: self.searcher.nearest(means, k, allowed))
             for trace, hits, query in zip(routed, lists, queries, strict=True):
-                truncated = self.searcher.truncated_in_texts(trace.hypotheticals)
-                truncated += sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
-                outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(truncated, hits))
+                more = sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
+                outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(trace.hypotheticals, hits, more))
         return [outcomes[id(trace)] for trace in traces]

@@ -5,8 +5,8 @@ Carbonell and Goldstein 1998 (maximal marginal relevance): relevant, and unlike 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.models.protocols import Embedder, Vectors
 from rag_lab.records import Hit, Trace
-from rag_lab.stages.kinds import SELECTIONS, Cut
-from rag_lab.stages.parts import CustomStage, Parts, stage_of
 from rag_lab.stages.retrieval.fusion import normalize
-from rag_lab.stages.stage import BuiltInStage, Off, Outcome, Stage
+from rag_lab.stages.stage import BuiltInStage, CustomStage, Exchange, Off, Outcome, Parts, Stage, stage_of
+from rag_lab.stages.steps import SELECTIONS, Cut
 
 SELECT = "select"
 CUSTOM_SCORE = "own_selection"  # under which a hit keeps the score of its place in a custom selection
@@ -30,7 +29,9 @@ def select_stage(parts: Parts) -> Stage:
     select, index, keep = parts.select, parts.index, 2 * parts.rerank.final_k
     embedder, trade_off = (None, 0.0) if select.diversity == "none" else (parts.embedder, select.mmr_trade_off)
     built_in = {"cut": lambda: Select(index, embedder, select.cut, trade_off, keep)}
-    return stage_of(SELECTIONS, SELECT, select.name, parts, built_in, lambda code: CustomSelection(code, index, keep))
+    reads, parameters = ("search_query", "ranked"), {"index": index, "keep": keep}
+    custom = partial(CustomStage, "CustomSelection", SELECT, reads, ("ranked",), _selected, parameters)
+    return stage_of(SELECTIONS, SELECT, select.name, parts, built_in, custom)
 
 
 def maximal_marginal_relevance(
@@ -151,41 +152,30 @@ class Select(BuiltInStage):
         ]
 
 
-@dataclass(frozen=True)
-class CustomSelection(CustomStage):
-    """`(question, passages, scores) -> positions kept`, in the order in which they are read; the first `keep` stay."""
+def _selected(trace: Trace, index: CorpusIndex, keep: int) -> Exchange:
+    """`(question, passages, scores) -> positions kept`, in the order in which they are read; the first `keep` stay.
 
-    index: CorpusIndex
-    keep: int
-
-    name = SELECT
-    reads = ("search_query", "ranked")
-    writes = ("ranked",)
-
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return the question that is searched, the texts, and their scores."""
-        if not trace.ranked:
-            return Outcome({"ranked": ()}, seconds=0.0)
-        texts = [self.index.text(hit) for hit in trace.ranked]
-        return trace.search_query or trace.question.text, texts, [hit.score for hit in trace.ranked]
-
-    def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Set the hits at these positions."""
-        n = len(trace.ranked)
-        if isinstance(returned, str) or not isinstance(returned, Iterable):
-            raise CustomCodeError(f"the selection returned {type(returned).__name__} where positions are due")
-        positions = []
-        for value in returned:
-            if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < n:
-                raise CustomCodeError(f"the selection returned {value!r} where a position from 0 to {n - 1} is due")
-            positions.append(value.__index__())
-        if len(set(positions)) < len(positions):
-            raise CustomCodeError("the selection returned a position twice")
-        kept = [trace.ranked[position] for position in positions[: self.keep]]
-        left = f"{n - len(kept)} of {n} left out" if len(kept) < n else ""
-        if any(first.score < second.score for first, second in pairwise(kept)):  # their scores do not order them
-            kept = [
-                replace(hit, score=1 / rank, scores={**hit.scores, CUSTOM_SCORE: 1 / rank})
-                for rank, hit in enumerate(kept, start=1)
-            ]
-        return Outcome({"ranked": tuple(kept)}, reason=left)
+    It is called with the question that is searched.
+    """
+    n = len(trace.ranked)
+    if not n:
+        return Outcome({"ranked": ()}, seconds=0.0)
+    texts = [index.text(hit) for hit in trace.ranked]
+    returned = yield trace.search_query or trace.question.text, texts, [hit.score for hit in trace.ranked]
+    if isinstance(returned, str) or not isinstance(returned, Iterable):
+        raise CustomCodeError(f"the selection returned {type(returned).__name__} where positions are due")
+    positions = []
+    for value in returned:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < n:
+            raise CustomCodeError(f"the selection returned {value!r} where a position from 0 to {n - 1} is due")
+        positions.append(value.__index__())
+    if len(set(positions)) < len(positions):
+        raise CustomCodeError("the selection returned a position twice")
+    kept = [trace.ranked[position] for position in positions[:keep]]
+    left = f"{n - len(kept)} of {n} left out" if len(kept) < n else ""
+    if any(first.score < second.score for first, second in pairwise(kept)):  # their scores do not order them
+        kept = [
+            replace(hit, score=1 / rank, scores={**hit.scores, CUSTOM_SCORE: 1 / rank})
+            for rank, hit in enumerate(kept, start=1)
+        ]
+    return Outcome({"ranked": tuple(kept)}, reason=left)

@@ -10,10 +10,9 @@ from rag_lab.config import PipelineConfig
 from rag_lab.memory.results import Memory
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import QUERY_CLASSES, Hit, Passage, Question, StageRecord, Trace
-from rag_lab.stages.parts import CheckedStage, CustomStage
 from rag_lab.stages.retrieval.retrieval_stages import CustomSearch
 from rag_lab.stages.run_stage import run_stage, stage_key
-from rag_lab.stages.stage import Outcome, Stage
+from rag_lab.stages.stage import CheckedStage, CustomStage, Outcome, Stage
 from rag_lab.testing.contracts.module import ModuleContract
 from rag_lab.testing.doubles import QUESTIONS, WITHHELD, HashEmbedder, ScriptedChat, sample_index, sample_trace
 

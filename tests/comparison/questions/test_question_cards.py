@@ -16,11 +16,11 @@ from rag_lab.comparison.questions.passages import Rank, ranking
 from rag_lab.comparison.questions.question_cards import answered, cards, rebuilt_prompts, refused_rewrite, share
 from rag_lab.records import Answer, Evidence, Hit, Passage, Question, Remembered, StageRecord, Trace, Turn
 from rag_lab.report.page.report_page import write_report
-from rag_lab.stages.query.hyde import Hyde, RouteHyde
-from rag_lab.stages.query.rewrite import GuardedRewrite, PlainWords
-from rag_lab.stages.query.understand import LlmUnderstanding
+from rag_lab.stages.hyde import Hyde, RouteHyde
+from rag_lab.stages.rewrite import GuardedRewrite, PlainWords
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import Off, Stage
+from rag_lab.stages.understand import LlmUnderstanding
 from rag_lab.testing import HashEmbedder
 
 

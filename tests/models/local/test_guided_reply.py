@@ -16,8 +16,8 @@ from rag_lab.models.local.guided_reply import (
     thinking_marks,
     token_bytes,
 )
-from rag_lab.stages.answer.prompts import SCHEMA
-from rag_lab.stages.query.prompts import UNDERSTANDING_SCHEMA, phrasing_schema
+from rag_lab.stages.generate import SCHEMA
+from rag_lab.stages.understand import UNDERSTANDING_SCHEMA, phrasing_schema
 from tests.tiny_models import byte_level_tokenizer
 
 TOKENIZER = byte_level_tokenizer()

@@ -17,7 +17,7 @@ from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.replies import check_completion
 from rag_lab.models.remote.requests import RetryPolicy
 from rag_lab.records import Question, Trace
-from rag_lab.stages.answer.generate import Generate
+from rag_lab.stages.generate import Generate
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import Scripted, gemini_server, ollama_server, openai_server, rerank_server
 

@@ -10,9 +10,9 @@ from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.records import Question, Trace
-from rag_lab.stages.query.hyde import Hyde
-from rag_lab.stages.query.understand import LlmUnderstanding
+from rag_lab.stages.hyde import Hyde
 from rag_lab.stages.run_stage import run_stage
+from rag_lab.stages.understand import LlmUnderstanding
 from rag_lab.testing import Scripted, ScriptedChat, gemini_server, openai_server
 
 TRACE = Trace(Question("q1", "What trips the oven?"), search_query="oven trips", hyde_route="general")

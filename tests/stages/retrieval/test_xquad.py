@@ -16,7 +16,6 @@ from rag_lab.models import shared
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Trace
-from rag_lab.stages.retrieval.fusion import Merge
 from rag_lab.stages.retrieval.retrieval_stages import searches
 from rag_lab.stages.run_stage import run_stage
 
@@ -36,7 +35,7 @@ def reciprocal_rank(mode, dataset, embedder, home, analyzer="unicode", every=1):
     questions, problems = locate_all(index, dataset.questions[::every])
     assert not problems
     traces = [Trace(question, search_query=question.text) for question in questions]
-    for stage in (*searches(Pipeline.on(index, embedder, config).parts), Merge(20)):
+    for stage in searches(Pipeline.on(index, embedder, config).parts):
         traces = run_stage(stage, traces)
     ranked = [replace(trace, ranked=trace.candidates) for trace in traces]
     scores = evaluate(ranked, ["retrieval.mrr@10"])

@@ -4,8 +4,15 @@ import pytest
 
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import QUERY_CLASSES, Question, Remembered, Trace, Turn
-from rag_lab.stages.query.prompts import EXAMPLES, FOLLOW_UPS, UNDERSTANDING_SCHEMA, understanding_messages
-from rag_lab.stages.query.understand import LlmUnderstanding, Rephrase, Understanding
+from rag_lab.stages.understand import (
+    EXAMPLES,
+    FOLLOW_UP_EXAMPLES,
+    UNDERSTANDING_SCHEMA,
+    LlmUnderstanding,
+    Rephrase,
+    Understanding,
+    understanding_messages,
+)
 from rag_lab.testing import ScriptedChat
 
 GOOD = {"class": "procedural", "rewritten": "steps to change the belt", "hyde": True}
@@ -52,7 +59,7 @@ def test_every_class_has_as_many_examples_as_any_other():
 
 def test_the_examples_are_what_the_parser_accepts():
     said = Remembered(1, (Turn("user", "Hello"),))
-    for before, examples in ((Remembered(), EXAMPLES), (said, (*EXAMPLES, *(one[1:] for one in FOLLOW_UPS)))):
+    for before, examples in ((Remembered(), EXAMPLES), (said, (*EXAMPLES, *(one[1:] for one in FOLLOW_UP_EXAMPLES)))):
         messages = understanding_messages("?", before)
         replies = [Understanding.model_validate_json(one.content) for one in messages if one.role == "assistant"]
         assert [reply.query_class for reply in replies] == [example[1] for example in examples]

@@ -6,17 +6,16 @@ of the query class.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
-from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import QueryClass, Trace
-from rag_lab.stages.kinds import HYDE_WRITERS
-from rag_lab.stages.parts import CustomStage, Parts, stage_of
-from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.query import prompts
-from rag_lab.stages.query.prompts import GENERAL
-from rag_lab.stages.query.rewrite import checked_text
-from rag_lab.stages.stage import BuiltInStage, ChatStage, Off, Outcome, Stage, chat_outcome, nothing_written, summed
+from rag_lab.stages import stage as base
+from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.rewrite import checked_text
+from rag_lab.stages.stage import BuiltInStage, ChatStage, CustomStage, Exchange, Off, Outcome, Parts, Stage, stage_of
+from rag_lab.stages.steps import HYDE_WRITERS
 
 HYDE = "hyde"
 SUGGESTED: Literal["suggested"] = "suggested"
@@ -24,6 +23,29 @@ _TEMPERATURE = 0.7  # Gao et al. 2022, section 4.1
 _SEEDS_APART = 1_000_003  # so that no document of one repeat is sampled as another repeat's
 _SWITCH = {True: "on", False: "off"}
 _NOT_ROUTED = Outcome(reason="not routed to HyDE", seconds=0.0)
+
+
+GENERAL = "general"
+
+# By route: the single prompt of plain HyDE, and one for each class.
+HYDE_PROMPTS: dict[str, str] = {
+    GENERAL: "Write one short passage of a technical document that answers the question. Write only the passage.",
+    "specific": "Write one sentence of a data sheet or specification that states the exact fact asked for, with a "
+    "plausible value and unit. Write only the sentence.",
+    "fuzzy": "The question is worded vaguely. Write a short passage of a manual that names the likely subject in the "
+    "proper technical terms and explains it. Write only the passage.",
+    "comparative": "Write a short passage of a document that describes each of the things being compared, one sentence "
+    "each, with the property in question. Write only the passage.",
+    "procedural": "Write a short excerpt of a work instruction that answers the question: numbered steps in the "
+    "imperative, with tools and checks. Write only the steps.",
+    "creative": "Write a short passage of company documentation with the facts, rules and experience that an answer "
+    "could draw on. Write only the passage.",
+}
+
+
+def hyde_messages(route: str, query: str) -> tuple[Message, ...]:
+    """Return the chat that asks for a hypothetical document."""
+    return base.few_shot(HYDE_PROMPTS[route], (), f"Question: {query}")
 
 
 def hyde_stages(parts: Parts) -> tuple[Stage, Stage]:
@@ -34,7 +56,8 @@ def hyde_stages(parts: Parts) -> tuple[Stage, Stage]:
     rules = {"always": None, "suggested": SUGGESTED, "classified": query.class_to_hyde}
     prompt = parts.prompts.get("hyde")
     llm = {"llm": lambda: Hyde(parts.chat("hyde", HYDE), query.hyde_max_tokens, parts.seed, prompt, query.hyde_n)}
-    return RouteHyde(rules[query.hyde]), stage_of(HYDE_WRITERS, HYDE, query.hyde_writer, parts, llm, CustomHyde)
+    custom = partial(CustomStage, "CustomHyde", HYDE, Hyde.reads, ("hypothetical",), _document, {})
+    return RouteHyde(rules[query.hyde]), stage_of(HYDE_WRITERS, HYDE, query.hyde_writer, parts, llm, custom)
 
 
 @dataclass(frozen=True)
@@ -82,7 +105,7 @@ class Hyde(ChatStage):
     prompt: ChatTemplate | None = None  # in place of those that are built in
     n: int = 1
 
-    PROMPTS = prompts.VERSION
+    PROMPTS = 1  # raised with the wording of `HYDE_PROMPTS`
     name = HYDE
     reads = ("search_query", "hyde_route")
     writes = ("hypothetical", "other_hypotheticals")
@@ -93,7 +116,7 @@ class Hyde(ChatStage):
         if not route:
             return []
         values = {"question": query, "query_class": route}
-        messages = self.prompt.messages(values) if self.prompt else prompts.hyde_messages(prompts.HYDE[route], query)
+        messages = self.prompt.messages(values) if self.prompt else hyde_messages(route, query)
         return [
             ChatRequest(
                 messages,
@@ -109,35 +132,28 @@ class Hyde(ChatStage):
         if not replies:
             return _NOT_ROUTED
         texts = [text for reply in replies if not reply.error and (text := reply.text.strip())]
-        faults = [reply.error or nothing_written(reply) for reply in replies if reply.error or not reply.text.strip()]
-        whole = summed(replies)
+        faults = [
+            reply.error or base.nothing_written(reply) for reply in replies if reply.error or not reply.text.strip()
+        ]
+        whole = base.summed(replies)
         if not texts:
-            return chat_outcome(whole, {}, "fallback", f"searched without HyDE: {faults[0]}")
+            return base.chat_outcome(whole, {}, "fallback", f"searched without HyDE: {faults[0]}")
         several = {"other_hypotheticals": tuple(texts[1:])} if len(replies) > 1 else {}
         reason = f"{len(texts)} of {len(replies)} documents were written: {faults[0]}" if faults else ""
-        return chat_outcome(whole, {"hypothetical": texts[0], **several}, reason=reason)
+        return base.chat_outcome(whole, {"hypothetical": texts[0], **several}, reason=reason)
 
 
-class CustomHyde(CustomStage):
+def _document(trace: Trace) -> Exchange:
     """`(question, query_class) -> str`: the class is the one that the question is routed by, None for the general one.
 
-    It is called with what is searched. A question that is not routed to HyDE is not asked about.
+    It is called with what is searched. A question that is not routed to HyDE is not asked about, and without any text
+    it is searched without a document.
     """
-
-    name = HYDE
-    reads = ("search_query", "hyde_route")
-    writes = ("hypothetical",)
-
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return the question and its class."""
-        if not trace.hyde_route:
-            return _NOT_ROUTED
-        query_class = None if trace.hyde_route == GENERAL else trace.hyde_route
-        return trace.search_query or trace.question.text, query_class
-
-    def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Set the document; without any text the question is searched without one."""
-        document = checked_text(returned, "the writer of hypothetical documents").strip()
-        if not document:
-            return Outcome(status="fallback", reason="searched without HyDE: nothing was written")
-        return Outcome({"hypothetical": document})
+    if not trace.hyde_route:
+        return _NOT_ROUTED
+    query_class = None if trace.hyde_route == GENERAL else trace.hyde_route
+    returned = yield trace.search_query or trace.question.text, query_class
+    document = checked_text(returned, "the writer of hypothetical documents").strip()
+    if not document:
+        return Outcome(status="fallback", reason="searched without HyDE: nothing was written")
+    return Outcome({"hypothetical": document})

@@ -16,10 +16,11 @@ from rag_lab.corpus.spans import Span, row_spans, sentence_units, trimmed
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Answer, Citation, Passage, Question, Trace
-from rag_lab.stages.answer.prompts import NOT_FOUND
-from rag_lab.stages.parts import Parts
-from rag_lab.stages.stage import BuiltInStage, Outcome
+from rag_lab.stages.stage import BuiltInStage, Outcome, Parts
 from rag_lab.stores.sparse import TERMS_VERSION, terms
+
+# The one phrase for "cannot tell", shared by prompt, parser and metrics.
+NOT_FOUND = "The documents do not say."
 
 _DECIMALS = 6  # the last digits of a vector depend on what shares its batch
 _NOTHING = "there is nothing to quote from"
@@ -85,10 +86,6 @@ class Extract(BuiltInStage):
     def quoted(self, passages: Sequence[Passage]) -> list[str]:
         """Return the different texts of `passages` that are embedded to choose a quote among them."""
         return list(dict.fromkeys(quote.text for passage in passages for quote in self._quotes([passage])))
-
-    def most_quoted(self, n_chars: int) -> int:
-        """Return how many characters at most these texts have where the passages have `n_chars`."""
-        return n_chars * self.longest * (self.longest + 1) // 2
 
     def _quotes(self, passages: Sequence[Passage]) -> list[_Quote]:
         found = []

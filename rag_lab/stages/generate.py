@@ -3,24 +3,35 @@
 The raw reply becomes an answer, citations and thinking, or a failure that keeps the raw text.
 """
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.json_repair import RepairError, read_json
-from rag_lab.models.protocols import ChatReply, ChatRequest, split_thinking
-from rag_lab.records import Answer, Citation, Passage, Trace
-from rag_lab.stages.answer import prompts
-from rag_lab.stages.answer.extract import extract_stage
-from rag_lab.stages.answer.prompts import NOT_FOUND
-from rag_lab.stages.kinds import READERS
-from rag_lab.stages.parts import CustomStage, Parts, stage_of
-from rag_lab.stages.prompts.chat_template import ChatTemplate
-from rag_lab.stages.stage import BuiltInStage, ChatStage, Off, Outcome, Stage, chat_outcome, written
+from rag_lab.models.protocols import ChatReply, ChatRequest, Message, split_thinking
+from rag_lab.records import Answer, Citation, Passage, Remembered, Trace
+from rag_lab.stages import stage as base
+from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.context import render_passages
+from rag_lab.stages.extract import NOT_FOUND, extract_stage
+from rag_lab.stages.stage import (
+    BuiltInStage,
+    ChatStage,
+    CustomStage,
+    Off,
+    Outcome,
+    Parts,
+    Stage,
+    chat_outcome,
+    stage_of,
+)
+from rag_lab.stages.steps import READERS
 
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
 _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which gives answer.thinking_tokens of room to it"
@@ -32,6 +43,56 @@ _SAID_AGAIN = r"(?P<said>\S.{7,199}?)(?:\s*(?P=said)){2,}"
 # A round begins with a sentence, else with a word.
 _ROUNDS = [re.compile(begin + _SAID_AGAIN, re.DOTALL) for begin in (r"(?:^|(?<=[.!?]\s)|(?<=[。！？\n]))", r"(?<!\S)")]
 _MOST_CHARS = 20_000  # a longer reply is left as it is: looking for rounds takes time
+
+
+PROMPT_VERSION = 2  # of the wording below: results are remembered by it
+
+SYSTEM = f"""\
+You answer questions from numbered passages of documents, briefly and only from the passages. Reply with a JSON object \
+that holds the answer and the numbers of the passages you used. If no passage has the answer, reply \
+{{"answer": "{NOT_FOUND}", "citations": []}}"""
+
+SYSTEM_TEXT = f"""\
+You answer questions from numbered passages of documents, briefly and only from the passages. If no passage has the \
+answer, reply: {NOT_FOUND}"""
+
+# Passages, question, answer, citations: a small model learns the form, and where to stop, from examples alone.
+EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = (
+    (
+        "[1] (pumps.pdf, page 4)\nPump A: bearing BR-20, oil change every 2,000 hours.\n\n"
+        "[2] (pumps.pdf, page 9)\nPump B: bearing BR-31, oil change every 500 hours.",
+        "How often does pump B get new oil?",
+        "Pump B gets an oil change every 500 hours.",
+        [2],
+    ),
+    (
+        "[1] (minutes.md)\nThe forklift was repaired on Monday. Mr Okoro will order a spare tyre.",
+        "Who orders the tyre?",
+        "Mr Okoro orders the spare tyre.",
+        [1],
+    ),
+)
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "citations": {"type": "array", "items": {"type": "integer"}, "maxItems": 5},
+    },
+    "required": ["answer", "citations"],
+    "additionalProperties": False,
+}
+# A closed book: what the model answers out of what it knows, where `answer.context` is `none`. The usual prompt would
+# forbid that, as it asks for what stands in the passages only.
+_CLOSED_BOOK = f"""\
+You answer questions briefly, out of what you know. Reply with a JSON object that holds the answer and an empty list \
+of citations. If you cannot answer, reply {{"answer": "{NOT_FOUND}", "citations": []}}"""
+# Another subject than any documents of a user, so that nothing of them is given away.
+_CLOSED_BOOK_EXAMPLES: tuple[tuple[str, str, list[int]], ...] = (
+    ("Question: How many days has a leap year?", "A leap year has 366 days.", []),
+    ("Question: Which is the largest ocean?", "The Pacific is the largest ocean.", []),
+)
+_ASKED = "Passages:\n\n{}\n\nQuestion: {}"
 
 
 def answer_stages(parts: Parts) -> tuple[Stage, ...]:
@@ -65,9 +126,34 @@ def answer_stages(parts: Parts) -> tuple[Stage, ...]:
         "text": lambda: by_llm(as_text=True),
         "extract": lambda: extract_stage(parts),
     }
-    stage = stage_of(READERS, "reader", answer.name, parts, built_in, CustomReader)
+    reads = ("question.text", "passages")
+    custom = partial(CustomStage, "CustomReader", Generate.name, reads, ("answer",), _read, {})
+    stage = stage_of(READERS, "reader", answer.name, parts, built_in, custom)
     as_text = isinstance(stage, Generate) and stage.as_text
     return (stage,) if "answer" in stage.writes else (stage, Parse(as_text))
+
+
+def answer_messages(
+    question: str, remembered: Remembered, passages: Sequence[Passage] | None, as_text: bool = False
+) -> tuple[Message, ...]:
+    """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns.
+
+    These are the summary of the conversation, then the turns since as they were said. Where `passages` is None the
+    book is closed: it is asked for what the model knows.
+    """
+    if passages is None:
+        system, asked = _CLOSED_BOOK, f"Question: {question}"
+        examples = _CLOSED_BOOK_EXAMPLES
+    else:
+        system, asked = SYSTEM_TEXT if as_text else SYSTEM, _ASKED.format(render_passages(passages), question)
+        examples = tuple((_ASKED.format(context, text), answer, cited) for context, text, answer, cited in EXAMPLES)
+    shots = (
+        (text, answer if as_text else json.dumps({"answer": answer, "citations": citations}))
+        for text, answer, citations in examples
+    )
+    summary = (Message("user", f"What we talked about so far: {remembered.summary}"), Message("assistant", "I see."))
+    turns = tuple(Message(turn.role, turn.content) for turn in remembered.turns)
+    return base.few_shot(system, shots, asked, (*summary, *turns) if remembered.summary else turns)
 
 
 @dataclass(frozen=True)
@@ -90,7 +176,7 @@ class Generate(ChatStage):
     as_text: bool = False  # ask for the answer alone
 
     VERSION = 3
-    PROMPTS = prompts.VERSION
+    PROMPTS = PROMPT_VERSION
     name = "generate"
     reads = ("question.text", "question.history", "remembered", "passages")
     writes = ("prompt", "raw_text")
@@ -100,17 +186,17 @@ class Generate(ChatStage):
         """Return the request for one trace."""
         question, remembered = trace.question, trace.remembered
         if self.closed_book:
-            messages = prompts.closed_book_messages(question.text, remembered)
+            messages = answer_messages(question.text, remembered, None)
         elif self.prompt is None:
-            messages = prompts.answer_messages(question.text, remembered, trace.passages, self.as_text)
+            messages = answer_messages(question.text, remembered, trace.passages, self.as_text)
         else:
             values = {
                 "question": question.text,
                 "history": remembered.turns,
                 "summary": remembered.summary,
                 "passages": trace.passages,
-                "context": prompts.render_passages(trace.passages),
-                "not_found": prompts.NOT_FOUND,
+                "context": render_passages(trace.passages),
+                "not_found": NOT_FOUND,
             }
             messages = self.prompt.messages(values)
         return [
@@ -119,7 +205,7 @@ class Generate(ChatStage):
                 max_tokens=self.max_tokens,
                 temperature=self.temperature,
                 seed=self.seed + trace.repeat,
-                json_schema=None if self.as_text else prompts.SCHEMA,  # of the reply, whatever the model thinks before
+                json_schema=None if self.as_text else SCHEMA,  # of the reply, whatever the model thinks before
                 thinking_tokens=self.thinking_tokens,
                 top_p=self.top_p,
                 top_k=self.top_k,
@@ -130,7 +216,7 @@ class Generate(ChatStage):
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
         """Return the raw reply, or why there is none."""
         (request,), (reply,) = requests, replies
-        prompt = written(request.messages)
+        prompt = base.written(request.messages)
         if reply.error:
             return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
         raw = f"<think>{reply.thinking}</think>{reply.text}" if reply.thinking else reply.text
@@ -146,35 +232,26 @@ class Generate(ChatStage):
         return chat_outcome(reply, updates)
 
 
-class CustomReader(CustomStage):
-    """`(question, passages) -> str or Answer`; it cites passages by number, from 1."""
+def _read(trace: Trace) -> base.Exchange:
+    """`(question, passages) -> str or Answer`; it cites passages by number, from 1.
 
-    name = "generate"
-    reads = ("question.text", "passages")
-    writes = ("answer",)
-
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return the question and the texts."""
-        return trace.question.text, [passage.text for passage in trace.passages]
-
-    def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Set the answer; citations that name no passage of the context are kept as rejected, as a model's are."""
-        answer = Answer(returned) if isinstance(returned, str) else returned
-        if not isinstance(answer, Answer) or not isinstance(answer.text, str):
-            raise CustomCodeError(f"the reader returned {type(returned).__name__} where text or an Answer is due")
-        text = answer.text.strip()
-        if not text:
-            raise CustomCodeError("the answer of the reader is empty")
-        cited = [  # as the parser reads them
-            ({"passage": one.number, "quote": one.quote} if one.quote else one.number)
-            if isinstance(one, Citation)
-            else one
-            for one in answer.citations
-        ]
-        accepted, rejected = checked_citations(cited, trace.passages)
-        abstained = answer.abstained or is_abstention(text)
-        refused = (*answer.rejected_citations, *rejected)
-        return Outcome({"answer": Answer(text, accepted, refused, answer.thinking, abstained)})
+    Citations that name no passage of the context are kept as rejected, as a model's are.
+    """
+    returned = yield trace.question.text, [passage.text for passage in trace.passages]
+    answer = Answer(returned) if isinstance(returned, str) else returned
+    if not isinstance(answer, Answer) or not isinstance(answer.text, str):
+        raise CustomCodeError(f"the reader returned {type(returned).__name__} where text or an Answer is due")
+    text = answer.text.strip()
+    if not text:
+        raise CustomCodeError("the answer of the reader is empty")
+    cited = [  # as the parser reads them
+        ({"passage": one.number, "quote": one.quote} if one.quote else one.number) if isinstance(one, Citation) else one
+        for one in answer.citations
+    ]
+    accepted, rejected = checked_citations(cited, trace.passages)
+    abstained = answer.abstained or is_abstention(text)
+    refused = (*answer.rejected_citations, *rejected)
+    return Outcome({"answer": Answer(text, accepted, refused, answer.thinking, abstained)})
 
 
 class Reply(BaseModel):

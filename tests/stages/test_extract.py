@@ -6,8 +6,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.models import shared
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Citation, Passage, Question, Trace, Turn
-from rag_lab.stages.answer.extract import Extract, quotable, windows
-from rag_lab.stages.answer.prompts import NOT_FOUND
+from rag_lab.stages.extract import NOT_FOUND, Extract, quotable, windows
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import HashEmbedder, sample_index, sample_question
 

@@ -5,17 +5,17 @@ a number or a part name of the question.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Trace
-from rag_lab.stages.kinds import FOLLOW_UPS, REWRITINGS
-from rag_lab.stages.parts import CustomStage, Parts, stage_of
-from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
+from rag_lab.stages.stage import BuiltInStage, CustomStage, Exchange, Outcome, Parts, Stage, stage_of
+from rag_lab.stages.steps import FOLLOW_UPS, REWRITINGS
 
 REWRITE = "rewrite"
 _NOTHING = "no rewrite to search"
@@ -24,19 +24,17 @@ _CODE = re.compile(r"[\w./-]*\d[\w./-]*")
 
 def rewrite_stages(parts: Parts) -> tuple[Stage, ...]:
     """Return what says which words are searched; a custom rewriting proposes them, and the guard follows."""
-
-    def proposed(only_follow_ups: bool = False) -> Stage:
-        if not parts.query.guard:
-            return AnyRewrite(only_follow_ups)
-        return GuardedRewrite(parts.embedder, parts.query.min_similarity, only_follow_ups)
-
-    built_in = {
+    proposed: Callable[..., Stage] = AnyRewrite
+    if parts.query.guard:
+        proposed = partial(GuardedRewrite, parts.embedder, parts.query.min_similarity)
+    built_in: dict[str, Callable[[], Stage]] = {
         "none": PlainWords,
         "joined": lambda: PlainWords(joined=True),
         FOLLOW_UPS: lambda: proposed(only_follow_ups=True),
         "llm": proposed,
     }
-    stage = stage_of(REWRITINGS, REWRITE, parts.query.rewrite, parts, built_in, CustomRewriting)
+    custom = partial(CustomStage, "CustomRewriting", "propose", ("question.text",), ("proposed_query",), propose, {})
+    stage = stage_of(REWRITINGS, REWRITE, parts.query.rewrite, parts, built_in, custom)
     return (stage,) if "search_query" in stage.writes else (stage, proposed())
 
 
@@ -139,16 +137,13 @@ def in_context(trace: Trace) -> str:
     return " ".join(filter(None, [memory.summary, *(turn.content for turn in memory.turns), trace.question.text]))
 
 
-class CustomRewriting(CustomStage):
-    """`(question) -> str`, a proposed rewrite. The guard holds it to the question, as it does a model's."""
+def propose(trace: Trace) -> Exchange:
+    """`(question) -> str`, a proposed rewrite. The guard holds it to the question, as it does a model's.
 
-    name = "propose"
-    reads = ("question.text",)
-    writes = ("proposed_query",)
-
-    def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Propose what was returned; without any text the guard falls back to the user's wording."""
-        return Outcome({"proposed_query": checked_text(returned, "the rewriting").strip() or None})
+    Without any text the guard falls back to the user's wording.
+    """
+    returned = yield (trace.question.text,)
+    return Outcome({"proposed_query": checked_text(returned, "the rewriting").strip() or None})
 
 
 def checked_text(returned: Any, what: str) -> str:

@@ -7,20 +7,19 @@ retrieval found is measured all the same; it is not read. The budget is in token
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rag_lab._kit.custom_code import CustomCodeError
+from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import PageStarts, page_at
 from rag_lab.models.protocols import ChatModel
 from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Trace
-from rag_lab.stages.answer.prompts import SEPARATOR, render_passage, render_passages
-from rag_lab.stages.kinds import CONTEXTS
-from rag_lab.stages.parts import CustomStage, Parts, stage_of
-from rag_lab.stages.stage import BuiltInStage, Outcome, Stage
+from rag_lab.stages.stage import BuiltInStage, CustomStage, Exchange, Outcome, Parts, Stage, stage_of
+from rag_lab.stages.steps import CONTEXTS
 from rag_lab.stores.sparse import TERMS_VERSION, terms
 
 NEAREST = "of a file or page of several passages those nearest to question and answers"
+SEPARATOR = "\n\n"  # between passages
 _PIECE = 400  # characters of the pieces of a passage; a passage without a quote is cut around the nearest
 _SHRINK = 0.95  # of the length that the token count suggests, since tokens are not spread evenly over a text
 _LEAST_CHARS = 40  # a shorter piece of a passage tells a reader nothing
@@ -51,30 +50,16 @@ class ContextBudget:
     max_tokens: int
     max_bytes: int = 0  # of UTF-8; 0 is no limit
 
-    def shared(self, wanted: Sequence[Wanted]) -> list[Passage]:
-        """Give each an equal share of what is left; one that fits it stands whole and leaves the rest to the others.
+    def fill(self, wanted: Sequence[Wanted], *, is_shared: bool, less: int = 0) -> list[Passage]:
+        """Return what fits, `less` tokens left free.
 
-        A longer one is cut to a window around its centre. One that would be too short to say anything is left out.
+        Where it `is_shared`, each gets an equal share of what is left; one that fits it stands whole and leaves the
+        rest to the others. A longer one is cut to a window around its centre. One that would be too short to say
+        anything is left out. Else each gets all that is left: the first ones stand whole, the next is cut, and those
+        after it are left out.
         """
-        return self._fill(wanted, self.max_tokens, is_shared=True)
-
-    def in_turn(self, wanted: Sequence[Wanted]) -> list[Passage]:
-        """Give each all that is left: the first ones stand whole, the next is cut, and those after it are left out."""
-        return self._fill(wanted, self.max_tokens, is_shared=False)
-
-    def excess(self, passages: Sequence[Passage]) -> int:
-        """Return by how many tokens these passages, as they are numbered, are too long; 0 or less where they fit."""
-        return self._worth(self._size(render_passages(passages))) - self.max_tokens if passages else 0
-
-    def left_out(self, n: int, given: Sequence[Passage]) -> str:
-        """Say how many of `n` passages are not among those given; "" where all are."""
-        missing = n - len(given)
-        limits = f"{self.max_tokens} tokens" + (f" and {self.max_bytes} bytes" if self.max_bytes else "")
-        return f"{missing} of {n} passages did not fit {limits}" if missing else ""
-
-    def _fill(self, wanted: Sequence[Wanted], budget: int, *, is_shared: bool) -> list[Passage]:
         passages: list[Passage] = []
-        used = (0, 0)
+        used, budget = (0, 0), self.max_tokens - less
         for position, one in enumerate(wanted):
             spent = self._worth(used)
             n_sharing = len(wanted) - position if is_shared else 1
@@ -85,7 +70,17 @@ class ContextBudget:
             if not is_shared and (fitting is None or fitting[0].parent_text):
                 break
         excess = self.excess(passages)
-        return self._fill(wanted, budget - excess, is_shared=is_shared) if excess > 0 else passages
+        return self.fill(wanted, is_shared=is_shared, less=less + excess) if excess > 0 else passages
+
+    def excess(self, passages: Sequence[Passage]) -> int:
+        """Return by how many tokens these passages, as they are numbered, are too long; 0 or less where they fit."""
+        return self._worth(self._size(render_passages(passages))) - self.max_tokens if passages else 0
+
+    def left_out(self, n: int, given: Sequence[Passage]) -> str:
+        """Say how many of `n` passages are not among those given; "" where all are."""
+        missing = n - len(given)
+        limits = f"{self.max_tokens} tokens" + (f" and {self.max_bytes} bytes" if self.max_bytes else "")
+        return f"{missing} of {n} passages did not fit {limits}" if missing else ""
 
     def _fit(self, number: int, wanted: Wanted, used: Size, limit: int) -> tuple[Passage, Size] | None:
         """Return the passage, or the largest window around its centre, that keeps the context within `limit`."""
@@ -132,9 +127,13 @@ def context_stage(parts: Parts) -> Stage:
         "gold": lambda: GoldContext(index, budget()),
         "document": lambda: DocumentContext(index, budget()),
     }
-    return stage_of(
-        CONTEXTS, "context", answer.context, parts, built_in, lambda code: CustomContext(code, index, budget(), final_k)
-    )
+
+    def custom(code: CustomCode) -> Stage:
+        parameters = {"index": index, "budget": budget(), "final_k": final_k}
+        reads = ("question.text", "ranked")
+        return CustomStage("CustomContext", "context", reads, ("passages",), _rewritten, parameters, code)
+
+    return stage_of(CONTEXTS, "context", answer.context, parts, built_in, custom)
 
 
 @dataclass(frozen=True)
@@ -164,55 +163,38 @@ class Assemble(BuiltInStage):
             whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
             centre = (child.start + child.end) // 2 - hit.start
             wanted.append(Wanted(whole, centre, self.index.manifest.page_starts.get(hit.source, ())))
-        passages = self.budget.shared(wanted)
+        passages = self.budget.fill(wanted, is_shared=True)
         return Outcome({"passages": tuple(passages)}, reason=self.budget.left_out(len(wanted), passages))
 
 
-@dataclass(frozen=True)
-class CustomContext(CustomStage):
+def _rewritten(trace: Trace, index: CorpusIndex, budget: ContextBudget, final_k: int) -> Exchange:
     """`(question, passages) -> texts`: a text for each passage, None for one to leave out.
 
     What is returned is numbered here, within the budget of the built-in context. Passages that no longer fit are left
     out from the end, which the record says.
     """
-
-    index: CorpusIndex
-    budget: ContextBudget
-    final_k: int
-
-    name = "context"
-    reads = ("question.text", "ranked")
-    writes = ("passages",)
-
-    def arguments(self, trace: Trace) -> tuple[Any, ...] | Outcome:
-        """Return the user's question and the texts of the first hits."""
-        hits = trace.ranked[: self.final_k]
-        if not hits:
-            return Outcome({"passages": ()}, seconds=0.0)
-        return trace.question.text, [self.index.text(hit) for hit in hits]
-
-    def accept(self, trace: Trace, returned: Any) -> Outcome:
-        """Set the passages that are read."""
-        hits = trace.ranked[: self.final_k]
-        if isinstance(returned, str) or not isinstance(returned, Iterable):
-            what = type(returned).__name__
-            raise CustomCodeError(f"the context returned {what} where a text for each passage is due")
-        texts = ["" if text is None else text for text in returned]
-        if len(texts) != len(hits):
-            raise CustomCodeError(f"the context returned {len(texts)} texts for {len(hits)} passages")
-        if strangers := [type(text).__name__ for text in texts if not isinstance(text, str)]:
-            raise CustomCodeError(f"the context returned {strangers[0]} where a text is due")
-        kept = [(hit, text) for hit, text in zip(hits, texts, strict=True) if text]
-        passages = []
-        for number, (hit, text) in enumerate(kept, start=1):
-            whole = self.index.text(hit)
-            cut_from = "" if text == whole else whole
-            passages.append(Passage(number, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text, cut_from))
-        while self.budget.excess(passages) > 0:
-            passages.pop()
-        left_out = len(kept) - len(passages)
-        reason = f"{left_out} of {len(kept)} passages did not fit the budget" if left_out else ""
-        return Outcome({"passages": tuple(passages)}, reason=reason)
+    hits = trace.ranked[:final_k]
+    if not hits:
+        return Outcome({"passages": ()}, seconds=0.0)
+    returned = yield trace.question.text, [index.text(hit) for hit in hits]
+    if isinstance(returned, str) or not isinstance(returned, Iterable):
+        raise CustomCodeError(f"the context returned {type(returned).__name__} where a text for each passage is due")
+    texts = ["" if text is None else text for text in returned]
+    if len(texts) != len(hits):
+        raise CustomCodeError(f"the context returned {len(texts)} texts for {len(hits)} passages")
+    if strangers := [type(text).__name__ for text in texts if not isinstance(text, str)]:
+        raise CustomCodeError(f"the context returned {strangers[0]} where a text is due")
+    kept = [(hit, text) for hit, text in zip(hits, texts, strict=True) if text]
+    passages = []
+    for number, (hit, text) in enumerate(kept, start=1):
+        whole = index.text(hit)
+        cut_from = "" if text == whole else whole
+        passages.append(Passage(number, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text, cut_from))
+    while budget.excess(passages) > 0:
+        passages.pop()
+    left_out = len(kept) - len(passages)
+    reason = f"{left_out} of {len(kept)} passages did not fit the budget" if left_out else ""
+    return Outcome({"passages": tuple(passages)}, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -229,11 +211,13 @@ class NoContext(BuiltInStage):
 
 
 @dataclass(frozen=True)
-class _OfEvidence(BuiltInStage):
-    """What reads the labels of a question, of files that its asker may see.
+class GoldContext(BuiltInStage):
+    """Give the reader the parents that hold the labelled evidence, of files that its asker may see.
 
-    A label without a quote may name several passages. The nearest are then taken for the evidence: those that score
-    highest by BM25 among them, asked the question and its answers.
+    Each gets an equal share of the budget. A parent that does not fit is cut to a window around the quote. A label
+    without a quote may name several parents. The nearest are then taken for the evidence: those that score highest by
+    BM25 among them, asked the question and its answers. They stand whole, in turn with those of the other labels, until
+    the budget is full.
     """
 
     index: CorpusIndex
@@ -242,13 +226,7 @@ class _OfEvidence(BuiltInStage):
     VERSION = 4
     WORDS = TERMS_VERSION
     name = "context"
-    reads = (
-        "question.text",
-        "question.answers",
-        "question.evidence",
-        "question.may_see",
-        "question.namespace",
-    )
+    reads = ("question.text", "question.answers", "question.evidence", "question.may_see", "question.namespace")
     writes = ("passages",)
     batch_size = 32
     costly = True
@@ -265,52 +243,52 @@ class _OfEvidence(BuiltInStage):
 
     def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
         """Return what fits the budget, of how many passages, and whether the nearest were taken."""
-        raise NotImplementedError
-
-
-class GoldContext(_OfEvidence):
-    """Give the reader the parents that hold the labelled evidence, each an equal share of the budget.
-
-    A parent that does not fit is cut to a window around the quote. Where a label names several parents, the nearest
-    stand whole, in turn with those of the other labels, until the budget is full.
-    """
-
-    def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
         wanted: dict[str, Wanted] = {}
         several: list[list[Chunk]] = []
         for one in evidence:
-            found = self.index.chunks.documents(one.source)
-            documents = [document for document in found if one.page in (None, document.page)]
-            parents = [parent for document in documents for parent in self._parents(document, one)]
+            parents: list[Chunk] = []
+            for document in self.index.chunks.documents(one.source):
+                if one.page in (None, document.page):
+                    found = self.index.chunks.parents(document.source, document.page)
+                    parents += found if one.start is None or one.end is None else _holding(found, one.start, one.end)
             if one.start is None and len(parents) > 1:
                 several.append([parents[place] for place in _nearest([parent.text for parent in parents], asked)])
                 continue
             for parent in parents:
-                wanted.setdefault(parent.chunk_id, self._around(parent, one, asked))
+                wanted.setdefault(parent.chunk_id, self._wanted(parent.chunk_id, parent, parent.start, one, asked))
         if not several:
-            return self.budget.shared([*wanted.values()]), len(wanted), False
+            return self.budget.fill([*wanted.values()], is_shared=True), len(wanted), False
         for parent in (parent for turn in zip_longest(*several) for parent in turn if parent is not None):
             if parent.chunk_id not in wanted:
-                wanted[parent.chunk_id] = self._around(parent, None, asked)
-        return self.budget.in_turn([*wanted.values()]), len(wanted), True
+                wanted[parent.chunk_id] = self._wanted(parent.chunk_id, parent, parent.start, None, asked)
+        return self.budget.fill([*wanted.values()], is_shared=False), len(wanted), True
 
-    def _parents(self, document: Document, evidence: Evidence) -> list[Chunk]:
-        """Return the shortest parent that holds the quote, else those that hold some of it; all without a quote."""
-        parents = self.index.chunks.parents(document.source, document.page)
-        if evidence.start is None or evidence.end is None:
-            return parents
-        start, end = evidence.start, evidence.end
-        whole = [parent for parent in parents if parent.start <= start and parent.end >= end]
-        if whole:  # parents of neighbouring children overlap
-            return [min(whole, key=lambda parent: (parent.end - parent.start, parent.start))]
-        return [parent for parent in parents if parent.start < end and parent.end > start]
+    def _wanted(
+        self, parent_id: str, unit: Chunk | Document, start: int, evidence: Evidence | None, asked: str
+    ) -> Wanted:
+        """Return a parent or a page, whose text begins at `start`, to be cut around the middle of the quote.
 
-    def _around(self, parent: Chunk, evidence: Evidence | None, asked: str) -> Wanted:
-        whole = Passage(0, parent.chunk_id, parent.source, parent.page, parent.start, parent.end, parent.text)
-        return Wanted(whole, _middle(whole, evidence, asked), self.index.manifest.page_starts.get(parent.source, ()))
+        Without a quote that is the middle of the piece that is nearest to what is asked.
+        """
+        text = unit.text
+        whole = Passage(0, parent_id, unit.source, unit.page, start, start + len(text), text)
+        if evidence is not None and evidence.start is not None and evidence.end is not None:
+            middle = (evidence.start + evidence.end) // 2 - start
+        else:
+            pieces = [text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE)]
+            middle = _PIECE * _nearest(pieces, asked)[0] + _PIECE // 2
+        return Wanted(whole, middle, self.index.manifest.page_starts.get(unit.source, ()))
 
 
-class DocumentContext(_OfEvidence):
+def _holding(parents: Sequence[Chunk], start: int, end: int) -> list[Chunk]:
+    """Return the shortest parent that holds a quote, else those that hold some of it."""
+    whole = [parent for parent in parents if parent.start <= start and parent.end >= end]
+    if whole:  # parents of neighbouring children overlap
+        return [min(whole, key=lambda parent: (parent.end - parent.start, parent.start))]
+    return [parent for parent in parents if parent.start < end and parent.end > start]
+
+
+class DocumentContext(GoldContext):
     """Give the reader the files that hold the labelled evidence, page by page, in their order.
 
     Where they do not fit the budget, what is left out are the pages that stand furthest from those of the evidence.
@@ -325,35 +303,19 @@ class DocumentContext(_OfEvidence):
             labelled = [place for place, document in enumerate(documents) if document.page in labels]
             if not labelled:
                 labelled, is_guessed = _nearest([document.text for document in documents], asked)[:1], True
-            starts = self.index.manifest.page_starts.get(source, ())
-            pages += [
-                (min(abs(place - one) for one in labelled), _page(document, labels.get(document.page), asked, starts))
-                for place, document in enumerate(documents)
-            ]
+            for place, document in enumerate(documents):
+                page, n_chars = document.page, len(document.text)
+                parent_id = f"{source}#0-{n_chars}" if page is None else f"{source}#p{page}"  # that it has as a parent
+                whole = self._wanted(parent_id, document, 0, labels.get(page), asked)
+                pages.append((min(abs(place - one) for one in labelled), whole))
         nearest = sorted(range(len(pages)), key=lambda place: pages[place][0])
-        kept = self.budget.in_turn([pages[place][1] for place in nearest])
+        kept = self.budget.fill([pages[place][1] for place in nearest], is_shared=False)
         while True:
             pairs = sorted(zip(nearest, kept, strict=False), key=lambda pair: pair[0])
             in_order = [replace(passage, number=number) for number, (_, passage) in enumerate(pairs, start=1)]
             if self.budget.excess(in_order) <= 0:
                 return in_order, len(pages), is_guessed
             kept.pop()  # numbers are counted with the texts, and change places with them
-
-
-def _page(document: Document, evidence: Evidence | None, asked: str, starts: PageStarts) -> Wanted:
-    """Return a whole page, under the id that it has as a parent."""
-    source, page, text = document.source, document.page, document.text
-    parent_id = f"{source}#0-{len(text)}" if page is None else f"{source}#p{page}"
-    whole = Passage(0, parent_id, source, page, 0, len(text), text)
-    return Wanted(whole, _middle(whole, evidence, asked), starts)
-
-
-def _middle(passage: Passage, evidence: Evidence | None, asked: str) -> int:
-    """Return the middle of the quote in a passage; without one that of the piece nearest to what is asked."""
-    if evidence is not None and evidence.start is not None and evidence.end is not None:
-        return (evidence.start + evidence.end) // 2 - passage.start
-    pieces = [passage.text[start : start + _PIECE] for start in range(0, len(passage.text), _PIECE)]
-    return _PIECE * _nearest(pieces, asked)[0] + _PIECE // 2
 
 
 def _nearest(texts: Sequence[str], asked: str) -> list[int]:
@@ -367,3 +329,14 @@ def _nearest(texts: Sequence[str], asked: str) -> list[int]:
     index.index(found, show_progress=False)
     scores = index.get_scores_from_ids(index.get_tokens_ids(question))
     return sorted(range(len(texts)), key=lambda place: -scores[place])
+
+
+def render_passage(passage: Passage) -> str:
+    """Return a passage as the model reads it: number, source, page, text."""
+    where = passage.source if passage.page is None else f"{passage.source}, page {passage.page}"
+    return f"[{passage.number}] ({where})\n{passage.text}"
+
+
+def render_passages(passages: Sequence[Passage]) -> str:
+    """Return the context as the model reads it."""
+    return SEPARATOR.join(render_passage(passage) for passage in passages)

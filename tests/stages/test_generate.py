@@ -10,8 +10,8 @@ from rag_lab.models.json_repair import RepairError
 from rag_lab.models.protocols import ChatReply
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Citation, Passage, Question, Remembered, Trace, Turn
-from rag_lab.stages.answer.generate import Generate, Parse, answer_stages, parse_reply, without_loop
-from rag_lab.stages.answer.prompts import NOT_FOUND, SCHEMA
+from rag_lab.stages.extract import NOT_FOUND
+from rag_lab.stages.generate import SCHEMA, Generate, Parse, answer_stages, parse_reply, without_loop
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import HashEmbedder, ScriptedChat, sample_index
 

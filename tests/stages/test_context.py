@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.corpus_index import open_index
 from rag_lab.records import NO_LABEL, OF_LABELS, Evidence, Passage, Question, Trace
-from rag_lab.stages.answer.context import (
+from rag_lab.stages.context import (
     NEAREST,
     Assemble,
     ContextBudget,
@@ -18,8 +18,8 @@ from rag_lab.stages.answer.context import (
     GoldContext,
     NoContext,
     Wanted,
+    render_passages,
 )
-from rag_lab.stages.answer.prompts import render_passages
 from rag_lab.stages.run_stage import stage_key
 from rag_lab.stores.config import StoreConfig
 from rag_lab.testing import HashEmbedder, ScriptedChat, StageContract, sample_index, sample_question
@@ -292,8 +292,8 @@ def test_a_passage_that_many_questions_find_is_counted_once():
 def test_a_window_of_a_file_that_is_one_text_names_the_page_on_which_it_begins():
     long = "Alarm A7 of the oven means that the burner is locked out. " * 30
     whole = Passage(1, "m.pdf#0-1740", "m.pdf", 3, 0, len(long), long)
-    (passage,) = ContextBudget(COUNTER, 60).shared([Wanted(whole, 1500, ((3, 0), (4, 900)))])
+    (passage,) = ContextBudget(COUNTER, 60).fill([Wanted(whole, 1500, ((3, 0), (4, 900)))], is_shared=True)
     assert passage.start > 900 and passage.page == 4
     assert "(m.pdf, page 4)" in render_passages([passage])
-    (plain,) = ContextBudget(COUNTER, 60).shared([Wanted(whole, 1500)])
+    (plain,) = ContextBudget(COUNTER, 60).fill([Wanted(whole, 1500)], is_shared=True)
     assert plain.page == 3

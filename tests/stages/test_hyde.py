@@ -4,8 +4,7 @@ import pytest
 
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import QUERY_CLASSES, MachineUse, Question, Trace
-from rag_lab.stages.query.hyde import SUGGESTED, Hyde, RouteHyde
-from rag_lab.stages.query.prompts import GENERAL, HYDE
+from rag_lab.stages.hyde import GENERAL, HYDE_PROMPTS, SUGGESTED, Hyde, RouteHyde
 from rag_lab.testing import ScriptedChat
 
 ROUTED = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)
@@ -42,14 +41,14 @@ def test_the_prompt_of_the_route_reaches_the_model(route):
     trace = Trace(Question("q", "the user's words"), search_query="what is searched", hyde_route=route)
     (outcome,) = Hyde(model, max_tokens=32).run([trace])
     sent = [message.content for message in model.requests[0].messages]
-    assert sent[0] == HYDE[route]
+    assert sent[0] == HYDE_PROMPTS[route]
     assert "what is searched" in sent[1]
     assert outcome.updates == {"hypothetical": "A passage."}
 
 
 def test_every_class_has_a_prompt_of_its_own():
-    assert set(HYDE) == {GENERAL, *QUERY_CLASSES}
-    assert len(set(HYDE.values())) == len(HYDE)
+    assert set(HYDE_PROMPTS) == {GENERAL, *QUERY_CLASSES}
+    assert len(set(HYDE_PROMPTS.values())) == len(HYDE_PROMPTS)
 
 
 def test_only_routed_questions_cost_a_call():
