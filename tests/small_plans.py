@@ -191,7 +191,7 @@ def run_jobs_here(monkeypatch, after=lambda job: ""):
             done.append((Path(job.parameters["QUESTIONS"]).parent.name, job.name))
             yield Done(job, after(job), 1.0)
 
-    monkeypatch.setattr("rag_lab.experiment.run.run_variants.executor_of", lambda name, slurm=(): execute)
+    monkeypatch.setattr("rag_lab.experiment.executors.launchers.executor_of", lambda name, slurm=(): execute)
     return done
 
 

@@ -17,7 +17,7 @@ from rag_lab.data.sampling import stratified
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import parse_name, split_names
 from rag_lab.evaluation.registry import problems as metric_problems
-from rag_lab.experiment.run.variant_work import VariantWork, from_parameters, parameters_in, to_parameters
+from rag_lab.experiment.run.variant_work import NAMES, VariantWork, from_parameters, to_parameters
 from rag_lab.notebook.views.pipeline_view import summary_table
 from rag_lab.pipeline import Pipeline
 from rag_lab.rich_display import rich_display
@@ -43,7 +43,7 @@ class VariantRun(VariantWork):
         """Read the parameters of `02_run_variant` out of `values`, the notebook's `globals()`."""
         values = parameters(values, PARAMETERS)
         base = PipelineConfig.load(Path(values["CONFIG"])) if values["CONFIG"] else PipelineConfig()
-        config = from_parameters(base, parameters_in(values))
+        config = from_parameters(base, {name: values[name] for name in NAMES if name in values})
         if not 1 <= values["REPEATS"] <= MAX_REPEATS:
             raise ConfigError(f"REPEATS must be a whole number from 1 to {MAX_REPEATS}, got {values['REPEATS']}.")
         metrics = split_names(values["METRICS"])

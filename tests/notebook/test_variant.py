@@ -159,7 +159,7 @@ def test_a_mean_is_over_what_was_scored_and_says_what_was_not():
 
 def test_a_sweep_reads_the_stage_from_a_file_that_is_gone_at_the_end(tmp_path):
     with VariantProgress(tmp_path) as progress:
-        progress.enter("index")
+        progress("index")
         assert read_live(tmp_path, LiveVariant).stage == "index"
         progress.saw("generate", [Outcome(), Outcome(status="failed", reason="no key")], "computed")
         progress.saw("generate", [Outcome(status="fallback", reason="unreadable")], "remembered")
@@ -177,7 +177,7 @@ def test_a_sweep_reads_the_stage_from_a_file_that_is_gone_at_the_end(tmp_path):
 
 def test_by_hand_each_stage_has_a_bar(capsys):
     with VariantProgress(None) as progress:
-        progress.enter("index")
+        progress("index")
         progress("hyde", 1, 2)
         progress("hyde", 2, 2)
         progress("generate", 2, 2)

@@ -17,15 +17,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rag_lab._kit.config_file import adapter_of
-from rag_lab._kit.home import home
-from rag_lab._kit.machine import Process, scratch_folder
+from rag_lab._kit import config_file, home, machine
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.executors.local import Done, Job, Poll, Starter, Veto, check_parameters, execute
+from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack
 from rag_lab.memory.results import Memory
-from rag_lab.runs.run_folder import write_json
-from rag_lab.runs.variant_files import LIVE_FILE, LiveVariant, read_live
+from rag_lab.runs import run_folder, variant_files
 
 FILE = "variants.sqlite"
 TAKEN = json.dumps("taken")  # the results have been unpacked, and need not be kept
@@ -40,7 +37,7 @@ _STATUS_EVERY_S = 3.0  # who looks on, looks every few seconds
 _BEGAN = "stage_began"
 
 # Starts workers for a run and its jobs, at most so many at a time, and ends them; yields what is called at each look.
-Launch = Callable[[str, Sequence[Job], int], AbstractContextManager[Callable[[], None]]]
+Launch = Callable[[str, Sequence[local.Job], int], AbstractContextManager[Callable[[], None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class JobQueue:
     """The jobs of the run of this name, in the store that the environment names."""
 
     run: str
-    memory: Memory = field(default_factory=lambda: Memory(home() / FILE))
+    memory: Memory = field(default_factory=lambda: Memory(home.home() / FILE))
 
     def announce(self, tasks: Sequence[Task]) -> dict[str, str]:
         """Announce these alone and return their keys by name; what was handed in for an earlier start is theirs."""
@@ -101,8 +98,8 @@ class JobQueue:
 
 
 def announce_and_collect(
-    launch: Launch, jobs: Sequence[Job], n_jobs: int = 1, *, poll: Poll, veto: Veto
-) -> Iterator[Done]:
+    launch: Launch, jobs: Sequence[local.Job], n_jobs: int = 1, *, poll: local.Poll, veto: local.Veto
+) -> Iterator[local.Done]:
     """Announce jobs in the store, launch workers, and yield each job when its results are there and unpacked.
 
     What workers hand in while nobody collects stays in the store for the next start of the sweep. Who is at which job
@@ -111,7 +108,7 @@ def announce_and_collect(
     if not jobs:
         return
     for job in jobs:
-        check_parameters(job.notebook, job.parameters)
+        local.check_parameters(job.notebook, job.parameters)
     tasks = {job.name: Task.of(job) for job in jobs}
     run = next(iter(tasks.values())).origin.run
     queue, open_jobs = JobQueue(run), {job.name: job for job in jobs}
@@ -124,9 +121,9 @@ def announce_and_collect(
                 job = open_jobs.pop(name)
                 try:
                     ended = unpack(results, job.output.parent)
-                    yield Done(job, ended.reason, ended.seconds)
+                    yield local.Done(job, ended.reason, ended.seconds)
                 except BadArchiveError as error:
-                    yield Done(job, str(error), 0.0)
+                    yield local.Done(job, str(error), 0.0)
                 queue.store({keys[name]: TAKEN})
                 continue
             look()
@@ -148,8 +145,8 @@ def announce_and_collect(
             if vetoed:
                 queue.store({keys[name]: WITHDRAWN for name in vetoed})
             for name, why in vetoed.items():
-                (open_jobs[name].output.parent / LIVE_FILE).unlink(missing_ok=True)
-                yield Done(open_jobs.pop(name), why, 0.0, vetoed=True)
+                (open_jobs[name].output.parent / variant_files.LIVE_FILE).unlink(missing_ok=True)
+                yield local.Done(open_jobs.pop(name), why, 0.0, vetoed=True)
             time.sleep(_COLLECT_EVERY_S)
 
 
@@ -158,7 +155,7 @@ def export_status(folder: Path) -> str:
 
     A moment is sent as the seconds since then: the clocks of two machines differ.
     """
-    live = read_live(folder, LiveVariant)
+    live = variant_files.read_live(folder, variant_files.LiveVariant)
     return json.dumps(asdict(live) | {_BEGAN: time.time() - live.stage_began}) if live else ""
 
 
@@ -166,11 +163,13 @@ def import_status(folder: Path, status: str) -> None:
     """Write a status that was sent into `folder`, of a variant in its run; nothing where it is no status."""
     try:
         known = json.loads(status)
-        live = adapter_of(LiveVariant).validate_python(known | {_BEGAN: time.time() - known[_BEGAN]})
+        live = config_file.adapter_of(variant_files.LiveVariant).validate_python(
+            known | {_BEGAN: time.time() - known[_BEGAN]}
+        )
     except (ValueError, TypeError, KeyError, ValidationError):
         return
     if folder.is_dir():
-        write_json(folder / LIVE_FILE, live)
+        run_folder.write_json(folder / variant_files.LIVE_FILE, live)
 
 
 def take_variants(
@@ -187,7 +186,7 @@ def take_variants(
     """
     queue, n_done = JobQueue(run), 0
     idle_since_s, known = time.monotonic(), False
-    with closing(Starter()) as starter:
+    with closing(local.Starter()) as starter:
         while True:
             keys = [one["key"] for one in queue.announced().values()]
             known = known or bool(keys)
@@ -211,7 +210,7 @@ def take_variants(
     return n_done
 
 
-def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: Starter) -> tuple[str, bool]:
+def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: local.Starter) -> tuple[str, bool]:
     """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done.
 
     While it runs, it is looked up every few seconds whether it is over, and how it stands is stored where that is new.
@@ -232,12 +231,14 @@ def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: Starte
                 known_status = status
                 queue.store({f"said {key}": status})
 
-    with scratch_folder("task") as folder:
+    with machine.scratch_folder("task") as folder:
         job = task.job(Path(folder).resolve(), dataset, modules)
-        [done] = execute([job], poll=poll, veto=lambda job, runs: "it is over" if is_over else "", starter=starter)
+        [done] = local.execute(
+            [job], poll=poll, veto=lambda job, runs: "it is over" if is_over else "", starter=starter
+        )
         if done.vetoed:
             return f"{task.name}: no longer wanted", False
-        ended = Ended(done.reason, done.seconds, Process.this().host)
+        ended = Ended(done.reason, done.seconds, machine.Process.this().host)
         try:
             results = pack(job.output.parent, ended)
         except BadArchiveError as error:

@@ -12,11 +12,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from rag_lab._kit import home
-from rag_lab._kit.machine import Process
+from rag_lab._kit import home, machine
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.executors import local
-from rag_lab.experiment.executors.job_queue import announce_and_collect
+from rag_lab.experiment.executors import job_queue, local
 from rag_lab.experiment.executors.local import Execute, Job
 
 LOCAL, WORKERS, SLURM, RAY = "local", "workers", "slurm", "ray"
@@ -37,7 +35,7 @@ def executor_of(name: str, slurm: Mapping[str, Any] | None = None) -> Execute:
         raise ConfigError(unknown_name("executor", name, EXECUTORS))
     if slurm and name != SLURM:
         raise ConfigError(f"--slurm is for --executor {SLURM}, and the executor is {name}; leave one of them out.")
-    return partial(announce_and_collect, partial(_slurm_workers, slurm)) if slurm else EXECUTORS[name]
+    return partial(job_queue.announce_and_collect, partial(_slurm_workers, slurm)) if slurm else EXECUTORS[name]
 
 
 def worker_command(run: str, *more: str) -> list[str]:
@@ -129,7 +127,7 @@ def _ray_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[],
     Where `RAY_ADDRESS` names no cluster, and none runs here, a Ray of this machine with `n` cores is started. Workers
     of nodes that join are started while it runs; why one has ended is logged.
     """
-    me, known_nodes, tasks, looked_s = Process.this(), set[str](), list[Any](), float("-inf")
+    me, known_nodes, tasks, looked_s = machine.Process.this(), set[str](), list[Any](), float("-inf")
     origin = {"host": me.host, "system": me.system, "home": str(home.home()), "store": os.environ.get(_STORE, "")}
 
     def look() -> None:
@@ -175,7 +173,7 @@ def _ray_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[],
 def _work_on_node(run: str, n_variants: int, origin: Mapping[str, str]) -> str:
     """Run a worker on the node of a cluster until it has ended; return why it could not work, or ''."""
     environment = {name: value for name, value in os.environ.items() if name != RAY_ADDRESS}
-    me = Process.this()
+    me = machine.Process.this()
     if (me.host, me.system) == (origin["host"], origin["system"]):  # else the node has a home on its disk
         environment[home.VARIABLE] = origin["home"]
     if origin["store"]:
@@ -233,7 +231,7 @@ class _NoFolders(list[str]):
 
 EXECUTORS: dict[str, Execute] = {
     LOCAL: local.execute,
-    WORKERS: partial(announce_and_collect, _local_workers),
-    RAY: partial(announce_and_collect, _ray_workers),
-    SLURM: partial(announce_and_collect, partial(_slurm_workers, {})),
+    WORKERS: partial(job_queue.announce_and_collect, _local_workers),
+    RAY: partial(job_queue.announce_and_collect, _ray_workers),
+    SLURM: partial(job_queue.announce_and_collect, partial(_slurm_workers, {})),
 }

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from rag_lab._kit.home import home
-from rag_lab._kit.machine import Process, remove_scratch
+from rag_lab._kit import home, machine
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.kernels.fork_server import CAN_FORK, ForkedProcess, ForkServer, ForkServerGone
 from rag_lab.redaction import shown
@@ -166,7 +165,7 @@ def execute(
         for one in running:
             one.log.join(_STOP_S)  # which lasts as long as its kernel
         if running:
-            remove_scratch()  # what was stopped could not delete its temporary folders
+            machine.remove_scratch()  # what was stopped could not delete its temporary folders
         if starter is None:
             start.close()
 
@@ -183,7 +182,7 @@ def _ended(one: _Running, veto: Veto) -> Done | None:
             reason = f"The notebook's process ended with status {one.process.returncode}; see {one.job.log}."
         return Done(one.job, reason, time.monotonic() - one.started_s)
     if time.monotonic() - one.looked_s >= _STOPPED_LOOK_S:
-        one.n_stopped = one.n_stopped + 1 if Process.of(one.process.pid).is_stopped() else 0
+        one.n_stopped = one.n_stopped + 1 if machine.Process.of(one.process.pid).is_stopped() else 0
         one.looked_s = time.monotonic()
     is_stopped = one.n_stopped >= STOPPED_S / _STOPPED_LOOK_S
     if is_stopped:
@@ -202,8 +201,7 @@ def prepared() -> Iterator[Starter]:
     if _waiting:
         yield _waiting[0]
         return
-    starter = Starter()
-    starter.prepare()
+    starter = Starter(ahead=True)
     _waiting.append(starter)
     try:
         yield starter
@@ -216,8 +214,8 @@ def prepared() -> Iterator[Starter]:
 class Starter:
     """Starts the processes of jobs: prepared ones where they can be had, and are wanted."""
 
-    def __init__(self) -> None:
-        self.fork_server: ForkServer | None = None
+    def __init__(self, *, ahead: bool = False) -> None:
+        self.fork_server = ForkServer(_environment()) if ahead and CAN_FORK else None
         self._can_fork = CAN_FORK
         self._n_gone = 0
 
@@ -252,11 +250,6 @@ class Starter:
         process.stdin.flush()
         return _Running(job, process, log, time.monotonic())
 
-    def prepare(self) -> None:
-        """Start what prepares processes, where that is possible here."""
-        if self.fork_server is None and self._can_fork:
-            self.fork_server = ForkServer(_environment())
-
     def close(self) -> None:
         """End what prepares processes."""
         if self.fork_server is not None:
@@ -267,8 +260,8 @@ class Starter:
         """Return a forked process; another fork server takes the place of one that is gone, unless too many have."""
         while self._can_fork:
             try:
-                self.prepare()
-                process = self.fork_server.start() if self.fork_server is not None else None
+                self.fork_server = self.fork_server or ForkServer(_environment())
+                process = self.fork_server.start()
             except (ForkServerGone, OSError) as error:
                 self.close()
                 self._n_gone += 1
@@ -295,7 +288,7 @@ def _environment() -> dict[str, str]:
     """Return this process's environment with one home for all, and a quiet kernel."""
     return {
         **os.environ,
-        "RAG_LAB_HOME": str(home()),
+        "RAG_LAB_HOME": str(home.home()),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
 

@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import rag_lab
-from rag_lab._kit import registry
-from rag_lab._kit.digest import put_in_place
+from rag_lab._kit import digest, registry
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors.local import Job, Origin
 from rag_lab.experiment.manifest import code_digest
+from rag_lab.memory import results
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
-from rag_lab.memory.results import RETRY_VARIABLE
 
-_SENT = (LEDGER_VARIABLE, PAYER_VARIABLE, RETRY_VARIABLE)  # of a job's environment; the rest is of the machine
+_SENT = (LEDGER_VARIABLE, PAYER_VARIABLE, results.RETRY_VARIABLE)  # of a job's environment; the rest is of the machine
 _DATASET, _OUT = "dataset", "out"
 MOST_BYTES = 1 << 30  # of the files of one job, unpacked
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # of a file, which lies in no folder
@@ -222,7 +221,7 @@ def unpack(text: str, folder: Path) -> Ended:
             try:
                 for entry in archive.infolist():  # which checks each file's sum, and that it is as long as it says
                     (partial / entry.filename).write_bytes(archive.read(entry))
-                put_in_place(partial, folder)
+                digest.put_in_place(partial, folder)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
     except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:

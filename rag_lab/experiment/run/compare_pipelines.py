@@ -14,10 +14,8 @@ from typing import Any, get_args
 
 from tqdm.auto import tqdm
 
-from rag_lab._kit.digest import digest, digest_word, put_in_place, short_name, source_digest
+from rag_lab._kit import digest, wording
 from rag_lab._kit.home import PRIVATE
-from rag_lab._kit.wording import letters
-from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation import registry
 from rag_lab.experiment.config import ExperimentConfig, Limits
@@ -25,15 +23,13 @@ from rag_lab.experiment.design import BASELINE, Expansion, Variant, variant_labe
 from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import choose_questions
-from rag_lab.experiment.run.outputs import finish
+from rag_lab.experiment.run import outputs, variant_work
 from rag_lab.experiment.run.progress import is_watched
-from rag_lab.experiment.run.variant_work import VariantProgress, VariantWork
 from rag_lab.pipeline import Pipeline
 from rag_lab.report import shown_comparison
-from rag_lab.runs.human_input import PREFERENCES_FILE, dated, margin_problems
+from rag_lab.runs import human_input
 from rag_lab.stages.stage import Off
-from rag_lab.statistics.pairwise import Pairs
-from rag_lab.statistics.randomization import Correction
+from rag_lab.statistics import pairwise, randomization
 
 _LONGEST = 64  # characters of a comparison's name
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -46,8 +42,8 @@ def compare(
     metrics: Sequence[registry.AnyMetric] = (),
     *,
     questions: int | Sequence[str] | None = None,
-    correction: Correction = "max_t",
-    pairs: Pairs = "baseline",
+    correction: randomization.Correction = "max_t",
+    pairs: pairwise.Pairs = "baseline",
     margin: Mapping[str, float] | None = None,
     judge: str | None = None,
     judge_language: str = "",
@@ -86,11 +82,10 @@ def compare(
         if metrics or questions is not None or judge or repeats != 1:
             raise ConfigError(f"{runs} was run already; give pipelines to choose metrics and questions.")
         return shown_comparison.compare(runs, correction=correction, pairs=pairs, margin=margin)
-    if pairs not in get_args(Pairs):
-        raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
-    pipelines, questions = _asking(_pipelines(runs), questions)
+    if pairs not in get_args(pairwise.Pairs):
+        raise ConfigError(unknown_name("choice of pairs", pairs, get_args(pairwise.Pairs)))
+    pipelines, ids, n = _asking(_pipelines(runs), questions)
     first = next(iter(pipelines.values()))
-    ids, n = _ids(first.dataset, questions)
     chosen = [question for question in first.dataset.questions if not ids or question.question_id in ids]
     is_labelled = any(question.is_labelled for question in chosen)
     metrics = tuple(metrics) or registry.default_metrics(chosen)
@@ -98,13 +93,13 @@ def compare(
         raise ConfigError(" ".join(problems))
     parsed = [registry.parse_name(metric) for metric in metrics]
     names = [metric.name for metric in parsed]
-    if wrong := margin_problems(margin or {}, {metric.name: metric.info for metric in parsed}):
+    if wrong := human_input.margin_problems(margin or {}, {metric.name: metric.info for metric in parsed}):
         raise ConfigError(" ".join(wrong))
     asked_for = [names, ids, n, judge, judge_language, metric_embedding, repeats, seed]
     made_of = [first.dataset.digest, {name: _identity(pipeline) for name, pipeline in pipelines.items()}, asked_for]
     named = re.sub(r"[^a-z0-9_]+", "-", "_vs_".join(pipelines).lower()).strip("_-")
     experiment = ExperimentConfig(
-        name=short_name(f"{named}-{digest_word(made_of)}".lstrip("-"), _LONGEST, made_of),
+        name=digest.short_name(f"{named}-{digest.digest_word(made_of)}".lstrip("-"), _LONGEST, made_of),
         question=f"{'Which is better' if is_labelled else 'What changes'}: {', '.join(pipelines)}?",
         dataset=first.dataset.name,
         design="list",
@@ -124,7 +119,7 @@ def compare(
     expansion, used = _expansion(pipelines)
     plan = Plan(experiment, first.dataset, expansion, asked, answered, tuple(parsed))
     work = {
-        name: VariantWork(
+        name: variant_work.VariantWork(
             pipeline, asked, answered, metrics, judge, judge_language,
             metric_embedding or first.config.models.embedding, repeats,
         )
@@ -133,7 +128,7 @@ def compare(
     return shown_comparison.compare(_run(plan, work, first.home, progress), correction=correction, pairs=pairs)
 
 
-def _shown_in(bar: Any, name: str, place: int, tell: Tell | None, pipeline: Pipeline) -> VariantProgress:
+def _shown_in(bar: Any, name: str, place: int, tell: Tell | None, pipeline: Pipeline) -> variant_work.VariantProgress:
     """Return what shows in the one bar for all pipelines at which stage the one of this name is."""
     on = [one.name for one in pipeline.stages if not isinstance(one, Off)]
     passed = float(place)  # pipelines before this one; and of this one the share of its stages
@@ -147,16 +142,16 @@ def _shown_in(bar: Any, name: str, place: int, tell: Tell | None, pipeline: Pipe
         if tell:
             tell(f"{name}: {step}", passed / bar.total)
 
-    return VariantProgress(None, show)
+    return variant_work.VariantProgress(None, show)
 
 
-def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool | Tell) -> Path:
+def _run(plan: Plan, work: Mapping[str, variant_work.VariantWork], home: Path, progress: bool | Tell) -> Path:
     """Run the pipelines and leave their run folder, whole or not at all; what is computed is remembered anyway."""
     target = home / "compared" / plan.experiment.name
     target.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
     start = now()
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
-        run = dated(plan.run_folder(Path(scratch, "run")), target)
+        run = human_input.dated(plan.run_folder(Path(scratch, "run")), target)
         run.write_plan()
         tell = progress if callable(progress) else None
         shown = progress is True and is_watched()
@@ -172,10 +167,10 @@ def _run(plan: Plan, work: Mapping[str, VariantWork], home: Path, progress: bool
                 seconds = time.monotonic() - began_s
                 states.append(VariantState(name, "ok", seconds=seconds, record=variant.record()))
                 bar.update()
-        finish(plan, run, states, start, has_report=False)
-        if (target / PREFERENCES_FILE).is_file():  # what a person did is not computed again
-            shutil.copy2(target / PREFERENCES_FILE, run.path)
-        put_in_place(run.path, target)
+        outputs.finish(plan, run, states, start, has_report=False)
+        if (target / human_input.PREFERENCES_FILE).is_file():  # what a person did is not computed again
+            shutil.copy2(target / human_input.PREFERENCES_FILE, run.path)
+        digest.put_in_place(run.path, target)
     return target
 
 
@@ -200,8 +195,8 @@ def _pipelines(runs: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
 
 def _asking(
     pipelines: dict[str, Pipeline], questions: int | Sequence[str] | None
-) -> tuple[dict[str, Pipeline], int | Sequence[str] | None]:
-    """Return the pipelines with the questions that are given as texts, and which of their questions are chosen.
+) -> tuple[dict[str, Pipeline], tuple[str, ...], int | None]:
+    """Return the pipelines with their questions, and the ids to ask, in the order of the data set, or how many to draw.
 
     Data sets are read anew, since labels may have been written while the pipelines were there.
     """
@@ -211,13 +206,11 @@ def _asking(
     dataset = next(iter(pipelines.values())).asking(questions if texts else None).dataset
     if not dataset.questions:
         raise ConfigError(f'{dataset.name} has no questions; give some, as in questions=["What does it weigh?"].')
-    return {name: one.sharing(dataset) for name, one in pipelines.items()}, None if texts else questions
-
-
-def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple[str, ...], int | None]:
-    """Return the ids to ask, in the order of the dataset, or how many to draw."""
-    if questions is None or (isinstance(questions, int) and not isinstance(questions, bool) and questions > 0):
-        return (), questions
+    pipelines = {name: one.sharing(dataset) for name, one in pipelines.items()}
+    if texts or questions is None:
+        return pipelines, (), None
+    if isinstance(questions, int) and not isinstance(questions, bool) and questions > 0:
+        return pipelines, (), questions
     if isinstance(questions, str | int) or not isinstance(questions, Sequence) or not questions:
         raise ConfigError(f"questions is how many (1 or more) or a list of ids, got {questions!r:.80}.")
     known = [question.question_id for question in dataset.questions]
@@ -226,7 +219,7 @@ def _ids(dataset: Dataset, questions: int | Sequence[str] | None) -> tuple[tuple
             raise ConfigError(
                 f"{unknown_name('question', str(name), known[:20])} A text of more than one word is a question."
             )
-    return tuple(name for name in known if name in set(questions)), None
+    return pipelines, tuple(name for name in known if name in set(questions)), None
 
 
 def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, Pipeline]]:
@@ -237,7 +230,7 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
     variants: list[Variant] = []
     notices, used = [], {}
     for name, pipeline in pipelines.items():
-        identity = digest(_identity(pipeline))
+        identity = digest.digest(_identity(pipeline))
         if identity in seen:
             notices.append(f"{name} is the same pipeline as {seen[identity]} and is run once.")
             continue
@@ -245,7 +238,7 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
         described = {**pipeline.config.flat(), **pipeline.replaced}  # its keys, and the objects in its places
         changes = {key: value for key, value in described.items() if before.get(key) != value}
         text, label = variant_label(changes), name  # with its changes, where the name does not say them
-        if name == letters(len(variants)):
+        if name == wording.letters(len(variants)):
             label = text or BASELINE
         elif text and name not in _WORDS.findall(text):
             label = f"{name}: {text}"
@@ -255,7 +248,7 @@ def _expansion(pipelines: Mapping[str, Pipeline]) -> tuple[Expansion, dict[str, 
 
 def _identity(pipeline: Pipeline) -> Any:
     sources = {
-        slot: source_digest(made if hasattr(made, "__name__") else type(made))
+        slot: digest.source_digest(made if hasattr(made, "__name__") else type(made))
         for slot, made in pipeline.overrides.items()
     }
     own = {place: prompt.digest for place, prompt in pipeline.config.prompts.custom().items()}

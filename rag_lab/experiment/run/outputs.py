@@ -16,31 +16,26 @@ from pathlib import Path
 from typing import Any
 
 import rag_lab
-from rag_lab._kit.digest import digest
-from rag_lab._kit.home import usable_home
+from rag_lab._kit import digest, home
 from rag_lab.errors import ConfigError, DamagedFile, RagLabError
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.forecast.caveats import refusals, truncations_of
-from rag_lab.experiment.forecast.cost_estimate import estimate, keep_estimate, kept_estimate, spending_rows
-from rag_lab.experiment.forecast.work import PlanTree, branch_of
+from rag_lab.experiment.forecast import caveats, cost_estimate, work
 from rag_lab.experiment.manifest import VariantState, build_manifest, package_versions
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run import MADE_FILE
-from rag_lab.memory.ledger import Ledger
-from rag_lab.memory.results import Memory
+from rag_lab.memory import ledger, results
 from rag_lab.models.remote.requests import open_breaker_sentences
 from rag_lab.redaction import hide_known
 from rag_lab.report.plan_tree import TREE_FILE
+from rag_lab.runs import human_input, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.human_input import PREFERENCES_FILE
-from rag_lab.runs.run_manifest import RACE_FILE, Retryable, read_race, retry_sentence
-from rag_lab.runs.variant_files import read_scores
 
 _LOGGER = logging.getLogger(__name__)
 _OUTPUTS = ("report.html", "report.md", files.SCORES_FILE, files.MANIFEST_FILE)
 _INPUTS = (files.PLAN_FILE, "experiment.yaml")  # as the sweep has written them
 _RESULTS = (files.CONFIG_FILE, files.TRACES_FILE, files.SCORES_FILE, files.PASSAGES_FILE, files.RECORD_FILE)
-_READ = (files.BILL_FILE, PREFERENCES_FILE, RACE_FILE)  # by the report, beside what the variants left
+# By the report, beside what the variants left.
+_READ = (files.BILL_FILE, human_input.PREFERENCES_FILE, run_manifest.RACE_FILE)
 _DRAWN_BY = ("jinja2", "markupsafe", "matplotlib", "pandas", "pyarrow", "scipy")
 
 
@@ -53,16 +48,18 @@ def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | N
         RagLabError: before anything is replaced, if the home folder, what it remembers or the ledger cannot be used, or
             models would cut what a variant refuses to have cut.
     """
-    folder = usable_home()
+    folder = home.usable_home()
     for name in ("stages.sqlite", "scores.sqlite"):  # which the kernels will open, and not every start of a sweep
-        Memory(folder / name).recall([])
-    paths, bill = PlanTree(), None
+        results.Memory(folder / name).recall([])
+    paths, bill = work.PlanTree(), None
     if identities is not None:
         refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
-        if refuses and (sentences := refusals(truncations_of(checked), checked)):
+        if refuses and (sentences := caveats.refusals(caveats.truncations_of(checked), checked)):
             raise RagLabError(" ".join(sentences))
-        bill = kept_estimate(run, digest(identities), lambda: estimate(checked, tree=paths))
-    Ledger(run.path / files.LEDGER_FILE).calls()  # one that is damaged is told before anything is replaced
+        bill = cost_estimate.kept_estimate(
+            run, digest.digest(identities), lambda: cost_estimate.estimate(checked, tree=paths)
+        )
+    ledger.Ledger(run.path / files.LEDGER_FILE).calls()  # one that is damaged is told before anything is replaced
     outputs = [path for name in (*_OUTPUTS, files.DRAFT_FILE) if (path := run.path / name).exists()]
     if folders := [path for path in outputs if path.is_dir()]:
         raise RagLabError(f"{folders[0]} is a folder, where the sweep writes a file; move it away.")
@@ -71,9 +68,9 @@ def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | N
     run.write_plan()
     (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
     if bill is not None:
-        keep_estimate(run, bill)
+        cost_estimate.keep_estimate(run, bill)
     if paths:  # else that of the first start stands, as its bill does
-        files.write_json(run.path / TREE_FILE, branch_of([*paths.values()]))
+        files.write_json(run.path / TREE_FILE, work.branch_of([*paths.values()]))
 
 
 def prepare_report(questions: int) -> None:
@@ -91,17 +88,18 @@ def finish(
 
     Without a report, that is made where somebody asks for it.
     """
-    from rag_lab.runs.variant_files import write_scores
-
-    used, limits = Ledger(run.path / files.LEDGER_FILE).used(), {}
+    used, limits = ledger.Ledger(run.path / files.LEDGER_FILE).used(), {}
     for name in ("cost_usd", "calls", "minutes"):  # by all starts of the sweep
         limit = getattr(plan.experiment.limits, name)
         limits[name] = {"limit": limit, "used": round(getattr(used, name), 6)}
     paths = [run.variant_dir(state.variant_id) / files.SCORES_FILE for state in states if state.status == "ok"]
-    merged = read_scores(*paths) if paths else None
-    write_scores(run.path / files.SCORES_FILE, {} if merged is None else merged)
+    merged = variant_files.read_scores(*paths) if paths else None
+    variant_files.write_scores(run.path / files.SCORES_FILE, {} if merged is None else merged)
     counts = {} if merged is None else dict(Counter(map(str, merged["status"])))
-    manifest = build_manifest(plan, states, counts, start) | {"limits": limits, "spent": spending_rows(run)}
+    manifest = build_manifest(plan, states, counts, start) | {
+        "limits": limits,
+        "spent": cost_estimate.spending_rows(run),
+    }
     files.write_json(run.path / files.DRAFT_FILE, manifest)
     if has_report:
         from rag_lab.report.page.report_page import write_report
@@ -118,7 +116,7 @@ def failures(run: files.RunFolder) -> list[str]:
 
     A race tells what failed in its rounds and why it stopped, too.
     """
-    race, sentences = read_race(run.path), list[str]()
+    race, sentences = run_manifest.read_race(run.path), list[str]()
     for done in race.rounds if race else ():
         of_round = files.RunFolder.open(run.path / done.folder)
         sentences += [f"{done.folder}: {sentence}" for sentence in _failures(of_round)]
@@ -143,8 +141,9 @@ def _failures(run: files.RunFolder) -> list[str]:
     sentences = [*failed, *others, *questions]
     if n_missing := manifest.get("counts", {}).get("failed", 0):
         sentences.append(f"{n_missing} scores are missing because something failed; the report gives the reasons.")
-    sentences += open_breaker_sentences(Ledger(run.path / files.LEDGER_FILE))
-    if sentence := retry_sentence({name: Retryable.of(state) for name, state in variants.items()}, is_left=True):
+    sentences += open_breaker_sentences(ledger.Ledger(run.path / files.LEDGER_FILE))
+    retryable = {name: run_manifest.Retryable.of(state) for name, state in variants.items()}
+    if sentence := run_manifest.retry_sentence(retryable, is_left=True):
         sentences.append(sentence)
     if "report_problem" in manifest:
         sentences.append(f"There is no report: {manifest['report_problem']}")
@@ -225,7 +224,7 @@ def _check_files(run: files.RunFolder, variant_id: str, record: Mapping[str, Any
     if config is None or config.identity != record.get("config_identity"):
         raise DamagedFile(folder / files.CONFIG_FILE, "it is not the pipeline that ran")
     run.traces(variant_id)
-    read_scores(folder / files.SCORES_FILE)
+    variant_files.read_scores(folder / files.SCORES_FILE)
     files.read_json(folder / files.PASSAGES_FILE)
 
 
@@ -249,11 +248,11 @@ def is_finished(experiment: ExperimentConfig, run: files.RunFolder, identities: 
         kept = files.read_json(run.path / MADE_FILE) if (run.path / MADE_FILE).is_file() else {}
     except DamagedFile:
         return False
-    if not kept or earlier(run).path.exists() or kept.get("outputs") != _outputs(run.path):
+    if not kept or earlier(run).path.exists():
         return False
     states = whole_variants(run, identities)
     is_whole = states.keys() == identities.keys() and not any(state.retryable.total for state in states.values())
-    return is_whole and kept.get("inputs") == _inputs(experiment, run, identities)
+    return is_whole and kept == _made_of(experiment, run, identities)
 
 
 def keep_finished(
@@ -263,7 +262,7 @@ def keep_finished(
     (run.path / MADE_FILE).unlink(missing_ok=True)
     is_whole = all(state.status == "ok" and not state.reason and not state.retryable.total for state in states)
     if is_whole and "report_problem" not in run.manifest():
-        _keep(experiment, run, identities)
+        files.write_json(run.path / MADE_FILE, _made_of(experiment, run, identities))
 
 
 def mark_resumed(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> None:
@@ -275,19 +274,18 @@ def mark_resumed(experiment: ExperimentConfig, run: files.RunFolder, identities:
     for state in states:
         state["resumed"] = True
     files.write_json(run.path / files.MANIFEST_FILE, manifest)
-    _keep(experiment, run, identities)
+    files.write_json(run.path / MADE_FILE, _made_of(experiment, run, identities))
 
 
-def _keep(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> None:
-    made_of = {"inputs": _inputs(experiment, run, identities), "outputs": _outputs(run.path)}
-    files.write_json(run.path / MADE_FILE, made_of)
-
-
-def _inputs(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> str:
+def _made_of(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> dict[str, Any]:
+    """Return a digest of what the outputs of a sweep are made of, and those of their bytes."""
     read = [_digests(run.path, _READ), *(_digests(run.variant_dir(v), [files.DONE_FILE]) for v in identities)]
-    calls = [list(map(str, row)) for row in Ledger(run.path / files.LEDGER_FILE).calls()]
+    calls = [list(map(str, row)) for row in ledger.Ledger(run.path / files.LEDGER_FILE).calls()]
     given = [experiment.to_yaml(), dict(identities), run.planned()]
-    return digest([*given, read, calls, package_versions(_DRAWN_BY), _page_digest()])
+    learned = (path for pattern in ("learned_*.yaml", "questions/*") for path in sorted(run.path.glob(pattern)))
+    names = (*_OUTPUTS, *_INPUTS, *(path.relative_to(run.path).as_posix() for path in learned))
+    inputs = digest.digest([*given, read, calls, package_versions(_DRAWN_BY), _page_digest()])
+    return {"inputs": inputs, "outputs": _digests(run.path, names)}
 
 
 def _page_digest() -> str:
@@ -297,8 +295,3 @@ def _page_digest() -> str:
         if path.suffix not in {".py", ".pyc"} and path.is_file():
             found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
-
-
-def _outputs(folder: Path) -> dict[str, str]:
-    found = (path for pattern in ("learned_*.yaml", "questions/*") for path in sorted(folder.glob(pattern)))
-    return _digests(folder, (*_OUTPUTS, *_INPUTS, *(path.relative_to(folder).as_posix() for path in found)))

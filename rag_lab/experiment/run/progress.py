@@ -19,8 +19,7 @@ from rag_lab._kit.machine import Process, in_kernel
 from rag_lab._kit.wording import some_of
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.sweep_status import stage_left_s, sweep_left, variant_left
-from rag_lab.runs.run_folder import RunFolder, write_json
-from rag_lab.runs.variant_files import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant, read_live
+from rag_lab.runs import run_folder, variant_files
 
 _LONGEST = 40  # characters of a variant's id in its line
 _REDRAW_S = 1.0
@@ -53,10 +52,10 @@ class SweepProgress:
     At the end of the block, be it by Ctrl-C, the file is deleted; what a kill leaves names a process that is gone.
     """
 
-    def __init__(self, run: RunFolder, *, shown: bool) -> None:
+    def __init__(self, run: run_folder.RunFolder, *, shown: bool) -> None:
         now = time.time()
-        self._path = run.path / LIVE_FILE
-        self._live = LiveSweep(Process.this(), now, now, 1, "plan")
+        self._path = run.path / variant_files.LIVE_FILE
+        self._live = variant_files.LiveSweep(Process.this(), now, now, 1, "plan")
         self._shown, self._draws = shown, shown and is_watched()
         self._tqdm = partial(tqdm, file=_stream(), dynamic_ncols=True)
         self._bar: Any = None  # of the sweep, while variants run
@@ -66,15 +65,16 @@ class SweepProgress:
         self._drawn = self._began = self._said = monotonic()
 
     def __enter__(self) -> SweepProgress:
-        self.enter("plan")
+        self.tell()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._path.unlink(missing_ok=True)
 
-    def enter(self, step: str, jobs: int = 1) -> None:
-        """Tell what the sweep does from now on, and how many variants at a time; see `LiveSweep`."""
-        self._write(step=step, jobs=jobs)
+    def tell(self, **changes: Any) -> None:
+        """Write what has changed of the `LiveSweep`, as its `step` and `jobs`."""
+        self._live = replace(self._live, **changes, seen=time.time())
+        run_folder.write_json(self._path, self._live)
 
     @contextmanager
     def variants(self, total: int, done: int) -> Iterator[None]:
@@ -93,17 +93,17 @@ class SweepProgress:
             for bar in (*self._lines.values(), self._bar):
                 bar.close()
 
-    def look(self, run: RunFolder, running: Sequence[str]) -> None:
+    def look(self, run: run_folder.RunFolder, running: Sequence[str]) -> None:
         """Tell that these variants run, and show at which stage each of them is in the folder `run`."""
         now, before = time.time(), self._live.running
         if list(running) != list(before) or now - self._live.seen >= _WRITE_EVERY_S:
-            self._write(running={one: before.get(one, now) for one in running})
+            self.tell(running={one: before.get(one, now) for one in running})
         if not self._draws:
             if self._shown and running and monotonic() - self._said >= _TELL_EVERY_S:
                 self.write(self._how_far(run))
             return
         for variant_id in running:
-            self._show(variant_id, read_live(run.variant_dir(variant_id), LiveVariant))
+            self._show(variant_id, variant_files.read_live(run.variant_dir(variant_id), variant_files.LiveVariant))
         if monotonic() - self._drawn > _REDRAW_S:  # so that time passes where nothing else does
             self._drawn = monotonic()
             for bar in (self._bar, *self._lines.values()):
@@ -124,10 +124,10 @@ class SweepProgress:
         outcome = f"failed: {state.reason}" if state.status == "failed" else state.reason or "ok"
         self.write(f"[{self._done}/{self._total}] {state.variant_id} {outcome} ({state.seconds:.0f} s)")
         self._bar.update()
-        ended = {**self._live.ended, state.variant_id: LiveEnd(state.status, state.reason, state.seconds)}
-        self._write(ended=ended, running={v: at for v, at in self._live.running.items() if v != state.variant_id})
+        ended = {**self._live.ended, state.variant_id: variant_files.LiveEnd(state.status, state.reason, state.seconds)}
+        self.tell(ended=ended, running={v: at for v, at in self._live.running.items() if v != state.variant_id})
 
-    def _show(self, variant_id: str, live: LiveVariant | None) -> None:
+    def _show(self, variant_id: str, live: variant_files.LiveVariant | None) -> None:
         """Show the stage of a variant, how much of it is done, and the minutes passed and left in it."""
         if variant_id not in self._lines:
             taken = {abs(bar.pos) for bar in self._lines.values()}
@@ -135,7 +135,7 @@ class SweepProgress:
             self._lines[variant_id] = self._tqdm(position=free, leave=False, bar_format=_LINE_WITHOUT_COUNT)
         elif live is None:  # nothing new is what it said before
             return
-        bar, live = self._lines[variant_id], live or LiveVariant("starts", 0.0)
+        bar, live = self._lines[variant_id], live or variant_files.LiveVariant("starts", 0.0)
         if (live.stage, live.total) != self._stages.get(variant_id):
             self._stages[variant_id] = (live.stage, live.total)
             name = variant_id if len(variant_id) <= _LONGEST else f"{variant_id[: _LONGEST - 1]}…"
@@ -146,12 +146,12 @@ class SweepProgress:
             bar.n = live.done
             bar.refresh()
 
-    def _how_far(self, run: RunFolder) -> str:
+    def _how_far(self, run: run_folder.RunFolder) -> str:
         """Return what runs, how many wait, and how long it may take."""
         now, steps, lasts = time.time(), [], []
         ended_s = [end.seconds for end in self._live.ended.values() if end.status == "ok"]
         for variant_id, began in self._live.running.items():
-            live = read_live(run.variant_dir(variant_id), LiveVariant)
+            live = variant_files.read_live(run.variant_dir(variant_id), variant_files.LiveVariant)
             step, stage_s = "its start", None
             if live is not None:
                 step = f"{live.stage} {live.done:,}/{live.total:,}" if live.total else live.stage
@@ -164,7 +164,3 @@ class SweepProgress:
             f"[{self._done}/{self._total}] after {(monotonic() - self._began) / 60:.1f} min: "
             f"{some_of(steps, _MOST_NAMED)}; {waiting} waiting" + (f"; {left.text()} left" if left else "")
         )
-
-    def _write(self, **changes: Any) -> None:
-        self._live = replace(self._live, **changes, seen=time.time())
-        write_json(self._path, self._live)

@@ -1,4 +1,7 @@
-"""How a sweep runs: its options, how many variants side by side (`--jobs auto`), and in which order."""
+"""How a sweep runs: its options, how many variants side by side (`--jobs auto`), in which order, within which limits.
+
+Kernels book their calls in the run's ledger, and the sweep pulls up.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -7,19 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_lab._kit.machine import bytes_on_disk, free_mb, usable_cores
-from rag_lab._kit.wording import counted
+from rag_lab._kit import machine, wording
 from rag_lab.errors import ConfigError, ModelError
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.executors.launchers import LOCAL
-from rag_lab.experiment.executors.local import CELL_MINUTES, Done, Job
+from rag_lab.experiment.executors import launchers, local
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.stage_identities import kind_of_role, models_asked, n_chats
 from rag_lab.memory.ledger import Ledger, Used
-from rag_lab.models.config import alternatives
-from rag_lab.models.providers import providers_of, split_name
-from rag_lab.models.weights import find
+from rag_lab.models import config, providers, weights
 from rag_lab.runs import run_folder as files
 
 _SMALL_MB = 2_000  # of weights, all models together
@@ -56,9 +55,9 @@ def local_models(variant: Variant, metrics: Sequence[str]) -> frozenset[str]:
     found = set[str]()
     for role, names in models_asked(variant.config, metrics).items():
         kind = kind_of_role(role)
-        for name in alternatives(names):
+        for name in config.alternatives(names):
             with suppress(ModelError):  # it is told where the plan is checked
-                provider = providers_of(kind).get(split_name(name, kind)[0])
+                provider = providers.providers_of(kind).get(providers.split_name(name, kind)[0])
                 if provider is not None and not provider.is_server:
                     found.add(name)
     return frozenset(found)
@@ -73,7 +72,7 @@ def are_small(models: Set[str]) -> bool:
     for model in models:
         name, size_mb = model.partition(":")[2].partition("?")[0], 0.0
         with suppress(ModelError):
-            size_mb = bytes_on_disk(Path(find(name).location)) / 2**20 if name else 0.0
+            size_mb = machine.bytes_on_disk(Path(weights.find(name).location)) / 2**20 if name else 0.0
         if not size_mb:
             return False
         total_mb += size_mb
@@ -104,7 +103,8 @@ def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: files
     records = map(files.read_json, sorted((run.path / "variants").glob(f"*/{files.RECORD_FILE}")))
     # of a kernel itself: models that it shares with others are kept once
     sizes = [float(one.get("peak_memory_mb") or 0) - (one.get("held_elsewhere_mb") or 0) for one in records]
-    return decide(len(variants), usable_cores(), free_mb(), max(sizes, default=0.0) or None, waits=waits)
+    peak_mb = max(sizes, default=0.0) or None
+    return decide(len(variants), machine.usable_cores(), machine.free_mb(), peak_mb, waits=waits)
 
 
 def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | None, *, waits: bool) -> tuple[int, str]:
@@ -116,10 +116,10 @@ def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | Non
     wanted = cores * (WAITING_A_CORE if waits else 1)
     room = wanted if free is None else max(1, int(free / each_mb))
     jobs = max(1, min(n_variants, wanted, room))
-    told = [counted(cores, "core") + (f", {WAITING_A_CORE} variants each as they wait for servers" if waits else "")]
+    why = wording.counted(cores, "core") + (f", {WAITING_A_CORE} variants each as they wait for servers" * waits)
     if free is not None:
-        told.append(f"{free / 1024:.1f} GB of memory free at {each_mb / 1024:.1f} GB each")
-    return jobs, f"{counted(jobs, 'variant')} side by side: {'; '.join(told)}."
+        why += f"; {free / 1024:.1f} GB of memory free at {each_mb / 1024:.1f} GB each"
+    return jobs, f"{wording.counted(jobs, 'variant')} side by side: {why}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +127,9 @@ class RunOptions:
     """How a sweep runs; see `sweep`."""
 
     jobs: Jobs = AUTO
-    executor: str = LOCAL
+    executor: str = launchers.LOCAL
     cold: bool = False
-    cell_minutes: float = CELL_MINUTES
+    cell_minutes: float = local.CELL_MINUTES
     progress: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)  # of every kernel, on top of this process's
     run: str = ""  # its name in the store of results
@@ -154,14 +154,14 @@ class BudgetGuard:
         self._refused: dict[str, str] = {}
         self._out_of_time = ""
 
-    def veto(self, job: Job, runs: bool) -> str:
+    def veto(self, job: local.Job, runs: bool) -> str:
         """Return why a job must not start or go on, or ''."""
         if time.monotonic() - self._looked_s >= _LOOK_EVERY_S:
             self._look()
         of_others = "" if runs else next(iter(self._refused.values()), "")
         return self._out_of_time or self._refused.get(job.name, "") or of_others
 
-    def stopped(self, done: Done) -> VariantState | None:
+    def stopped(self, done: local.Done) -> VariantState | None:
         """Return the state of a variant that a limit stopped, or None; of its results so far only the memory is left.
 
         A kernel may have come to its end after a call was refused: what it wrote is not what was asked for.

@@ -15,30 +15,21 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from rag_lab._kit.home import home
-from rag_lab._kit.observability import span, trace_environment
-from rag_lab._kit.registry import modules_from
-from rag_lab._kit.wording import listing
+from rag_lab._kit import home, observability, registry, wording
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.design import Variant
-from rag_lab.experiment.executors.launchers import LOCAL, executor_of
-from rag_lab.experiment.executors.local import Done, Job, Origin, check_parameters, prepared
-from rag_lab.experiment.forecast.cost_estimate import keep_rates, machine_rates, measured_rates, spent
+from rag_lab.experiment.executors import launchers, local
+from rag_lab.experiment.forecast import cost_estimate
 from rag_lab.experiment.manifest import VariantState, now, run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run import outputs
+from rag_lab.experiment.run import outputs, run_options, variant_work
 from rag_lab.experiment.run.progress import SweepProgress
-from rag_lab.experiment.run.run_options import AUTO, BudgetGuard, RunOptions, in_model_order, side_by_side
-from rag_lab.experiment.run.variant_work import to_parameters
 from rag_lab.experiment.sweep_status import calls_left
-from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Used
-from rag_lab.memory.results import RETRY_VARIABLE, tell_dropped
+from rag_lab.memory import ledger, results
 from rag_lab.records import Trace
+from rag_lab.runs import human_input, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.human_input import dated
-from rag_lab.runs.run_manifest import Retryable, retry_sentence
-from rag_lab.runs.variant_files import read_scores
 
 N_QUESTIONS = 2  # of a check
 CHECKED_FILE = "checked.json"  # in the run folder: what has passed a check
@@ -47,7 +38,12 @@ _MOST_NAMED = 3  # variants with faults
 
 
 def run_variants(
-    checked: Plan, run: files.RunFolder, options: RunOptions, elsewhere: Used | None = None, *, has_report: bool = True
+    checked: Plan,
+    run: files.RunFolder,
+    options: run_options.RunOptions,
+    elsewhere: ledger.Used | None = None,
+    *,
+    has_report: bool = True,
 ) -> None:
     """Run a plan in its run folder, which the caller has locked; what was used `elsewhere` counts for its limits.
 
@@ -56,9 +52,9 @@ def run_variants(
     """
     notebook, started_s = checkout_file(NOTEBOOK), time.perf_counter()
     has_work = any(not (run.variant_dir(v.variant_id) / files.DONE_FILE).is_file() for v in checked.variants)
-    prepares = has_work and options.executor == LOCAL and not options.cold
-    with modules_from(checked.folder), prepared() if prepares else nullcontext() as starter:
-        began, run = now(), dated(run)
+    prepares = has_work and options.executor == launchers.LOCAL and not options.cold
+    with registry.modules_from(checked.folder), local.prepared() if prepares else nullcontext() as starter:
+        began, run = now(), human_input.dated(run)
         identities = run_identities(checked, notebook)
         if not options.retry_failed and outputs.is_finished(checked.experiment, run, identities):
             outputs.mark_resumed(checked.experiment, run, identities)
@@ -67,26 +63,29 @@ def run_variants(
             by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
             slow = ["sklearn.feature_extraction.text"] if by_words else []  # to import
             starter.fork_server.preload(slow, len(checked.questions))
-        check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
-        with SweepProgress(run, shown=options.progress) as progress, span(f"sweep {run.name}"):
+        local.check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
+        with SweepProgress(run, shown=options.progress) as progress, observability.span(f"sweep {run.name}"):
             outputs.begin(checked, run, identities)
             outputs.put_back_all(run)
-            guard = BudgetGuard(run, checked.experiment.limits, elsewhere)
+            guard = run_options.BudgetGuard(run, checked.experiment.limits, elsewhere)
             began_s = time.perf_counter()
             if has_report:
                 Thread(target=outputs.prepare_report, args=(len(checked.questions),), daemon=True).start()
             states = Runner(checked, run, notebook, identities, guard, options, progress).run()
             variants_s = time.perf_counter() - began_s
-            progress.enter("report")
+            progress.tell(step="report", jobs=1)
             shutil.rmtree(outputs.earlier(run).path, ignore_errors=True)
             computed = [state.record for state in states if state.record and not state.resumed]
-            tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
-            keep_rates(home(), measured_rates(run))
+            results.tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
+            cost_estimate.keep_rates(home.home(), cost_estimate.measured_rates(run))
             outputs.finish(checked, run, states, began, has_report=has_report)
             if not has_report:
                 return
             others_s = time.perf_counter() - started_s - variants_s
-            keep_rates(home(), machine_rates(checked, states, others_s, called=bool(spent(run))))
+            cost_estimate.keep_rates(
+                home.home(),
+                cost_estimate.machine_rates(checked, states, others_s, called=bool(cost_estimate.spent(run))),
+            )
             outputs.keep_finished(checked.experiment, run, identities, states)
 
 
@@ -98,8 +97,8 @@ class Runner:
     folder: files.RunFolder
     notebook: Path
     identities: Mapping[str, str]
-    guard: BudgetGuard
-    options: RunOptions
+    guard: run_options.BudgetGuard
+    options: run_options.RunOptions
     progress: SweepProgress
 
     def run(self) -> list[VariantState]:
@@ -109,18 +108,18 @@ class Runner:
         before = {v: s for v, s in finished.items() if s.retryable.total or (options.retry_failed and s.failed)}
         states = {v: state for v, state in finished.items() if v not in before}
         left = [variant for variant in self.plan.variants if variant.variant_id not in states]
-        missing = in_model_order(left, self.plan.experiment.metrics)
+        missing = run_options.in_model_order(left, self.plan.experiment.metrics)
         with progress.variants(len(self.identities), len(states)):
-            progress.write(retry_sentence({v: state.retryable for v, state in before.items()}))
+            progress.write(run_manifest.retry_sentence({v: state.retryable for v, state in before.items()}))
             n_jobs = options.jobs
-            if n_jobs == AUTO:
-                n_jobs, why = side_by_side(missing, self.plan.experiment.metrics, run)
+            if n_jobs == run_options.AUTO:
+                n_jobs, why = run_options.side_by_side(missing, self.plan.experiment.metrics, run)
                 progress.write(why if len(missing) > 1 else "")
             self.check(missing, n_jobs)
-            progress.enter("variants", n_jobs)
+            progress.tell(step="variants", jobs=n_jobs)
             for variant_id in before:
                 outputs.move_variant(variant_id, run, outputs.earlier(run))
-            execute, poll = executor_of(options.executor, options.slurm), partial(progress.look, run)
+            execute, poll = launchers.executor_of(options.executor, options.slurm), partial(progress.look, run)
             for done in execute(self._jobs(run, missing), n_jobs, poll=poll, veto=self.guard.veto):
                 state = self.guard.stopped(done) or _state(run, self.plan, done)
                 if state.variant_id in before:
@@ -136,39 +135,39 @@ class Runner:
         options, unchecked = self.options, {v.variant_id: self.identities[v.variant_id] for v in missing}
         is_due = options.check
         if is_due is None:
-            is_due = options.executor == LOCAL and is_worth_checking(self.folder, unchecked)
+            is_due = options.executor == launchers.LOCAL and is_worth_checking(self.folder, unchecked)
         if not missing or not is_due:
             return
-        self.progress.enter("check", n_jobs)
+        self.progress.tell(step="check", jobs=n_jobs)
         small = check_run(self.folder)
         poll, jobs = partial(self.progress.look, small), self._jobs(small, missing)
-        done = executor_of(LOCAL)(jobs, max(1, n_jobs), poll=poll, veto=self.guard.veto)
+        done = launchers.executor_of(launchers.LOCAL)(jobs, max(1, n_jobs), poll=poll, veto=self.guard.veto)
         faults = check_variants(small, done, keep_going=options.keep_going)
         self.progress.write("\n".join(faults))
         if not faults:  # a sweep that goes on does not check them again
             files.write_json(self.folder.path / CHECKED_FILE, unchecked)
 
-    def _jobs(self, run: files.RunFolder, variants: Sequence[Variant]) -> list[Job]:
+    def _jobs(self, run: files.RunFolder, variants: Sequence[Variant]) -> list[local.Job]:
         """Empty the variants' folders, so that nothing of an earlier start is taken for a result, and prepare jobs."""
         options, dataset, jobs = self.options, self.plan.dataset, []
-        again = {RETRY_VARIABLE: "1"} if options.retry_failed else {}
+        again = {results.RETRY_VARIABLE: "1"} if options.retry_failed else {}
         for variant in variants:
             name = variant.variant_id
             folder = run.variant_dir(name).resolve()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             (folder / files.CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
-            booked = {LEDGER_VARIABLE: str(self.guard.ledger.path.resolve()), PAYER_VARIABLE: name}
-            job = Job(
+            booked = {ledger.LEDGER_VARIABLE: str(self.guard.ledger.path.resolve()), ledger.PAYER_VARIABLE: name}
+            job = local.Job(
                 name,
                 self.notebook,
                 folder / files.NOTEBOOK_FILE,
                 _parameters(self.plan, run, variant),
                 folder / "log.txt",
-                {**options.environment, **booked, **again, **trace_environment()},
+                {**options.environment, **booked, **again, **observability.trace_environment()},
                 options.cold,
                 options.cell_minutes,
-                Origin(
+                local.Origin(
                     options.run, self.identities[name], dataset.name, str(dataset.location.resolve()), dataset.digest
                 ),
             )
@@ -178,7 +177,7 @@ class Runner:
 
 def _parameters(checked: Plan, run: files.RunFolder, variant: Variant) -> dict[str, Any]:
     folder = run.variant_dir(variant.variant_id).resolve()
-    return to_parameters(variant.config) | {
+    return variant_work.to_parameters(variant.config) | {
         "DATASET": str(checked.dataset.location.resolve()),
         "CONFIG": str(folder / files.CONFIG_FILE),
         "OUT": str(folder),
@@ -191,7 +190,7 @@ def _parameters(checked: Plan, run: files.RunFolder, variant: Variant) -> dict[s
     }
 
 
-def _state(run: files.RunFolder, checked: Plan, done: Done) -> VariantState:
+def _state(run: files.RunFolder, checked: Plan, done: local.Done) -> VariantState:
     """Return how a job ended; what the notebook says it ran must be what was asked."""
     folder = run.variant_dir(done.job.name)
     record = files.read_json(folder / files.RECORD_FILE) if (folder / files.RECORD_FILE).is_file() else None
@@ -230,7 +229,7 @@ def check_run(run: files.RunFolder) -> files.RunFolder:
     return found
 
 
-def check_variants(run: files.RunFolder, jobs: Iterable[Done], *, keep_going: bool) -> list[str]:
+def check_variants(run: files.RunFolder, jobs: Iterable[local.Done], *, keep_going: bool) -> list[str]:
     """Look at the jobs of a check, one a variant; return a sentence for each fault, where it goes on all the same."""
     faults = []
     for done in jobs:
@@ -250,9 +249,9 @@ def check_variants(run: files.RunFolder, jobs: Iterable[Done], *, keep_going: bo
     elif not keep_going:
         more = [f"{len(faults) - _MOST_NAMED} more variants"] if len(faults) > _MOST_NAMED else []
         raise RagLabError(
-            f"Nothing was run beyond a check of {listing(run.questions)}: {'; '.join([*faults[:_MOST_NAMED], *more])}. "
-            f"Mend it and start the same command again, or give --keep-going; the notebooks of the check are in "
-            f"{run.path}."
+            f"Nothing was run beyond a check of {wording.listing(run.questions)}: "
+            f"{'; '.join([*faults[:_MOST_NAMED], *more])}. Mend it and start the same command again, or give "
+            f"--keep-going; the notebooks of the check are in {run.path}."
         )
     return [f"The check of two questions found: {fault}." for fault in faults]
 
@@ -273,8 +272,8 @@ def _of_traces(traces: Sequence[Trace]) -> tuple[str, str] | None:
 
 def _of_scores(run: files.RunFolder, name: str) -> tuple[str, str]:
     """Return a metric that failed for every question to which it applies, where the outage of a model is why; or ''."""
-    if Retryable.of(files.read_json(run.variant_dir(name) / files.RECORD_FILE)).scores:
-        scores = read_scores(run.variant_dir(name) / files.SCORES_FILE)
+    if run_manifest.Retryable.of(files.read_json(run.variant_dir(name) / files.RECORD_FILE)).scores:
+        scores = variant_files.read_scores(run.variant_dir(name) / files.SCORES_FILE)
         scores = scores[scores["status"] != "not_applicable"]
         for metric, rows in scores.groupby("metric", sort=True):
             if (rows["status"] == "failed").all():

@@ -17,49 +17,35 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from rag_lab._kit.digest import digest
-from rag_lab._kit.home import usable_home
-from rag_lab._kit.machine import room_on_disk
-from rag_lab._kit.wording import counted
+from rag_lab._kit import digest, home, machine, wording
 from rag_lab.errors import DamagedFile, RagLabError
+from rag_lab.experiment import built_in_designs, config, manifest
 from rag_lab.experiment import race as races
-from rag_lab.experiment.built_in_designs import OPTUNA, RACING, STAGED, RaceConfig, stage_choices, stages_of
-from rag_lab.experiment.config import NOTEBOOK, Given, checkout_file
-from rag_lab.experiment.design import Changes, Expansion, first_values
-from rag_lab.experiment.executors.job_queue import FILE
-from rag_lab.experiment.executors.launchers import LOCAL, WORKERS
-from rag_lab.experiment.executors.local import CELL_MINUTES
+from rag_lab.experiment.design import Changes, Expansion, first_values, settled
+from rag_lab.experiment.executors import job_queue, launchers, local
 from rag_lab.experiment.forecast.cost_estimate import estimate
-from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan, plan
-from rag_lab.experiment.run.outputs import begin, whole_variants
+from rag_lab.experiment.run import outputs, run_options, run_variants, trials
 from rag_lab.experiment.run.progress import say
-from rag_lab.experiment.run.run_options import AUTO, Jobs, RunOptions, as_jobs
-from rag_lab.experiment.run.run_variants import run_variants
-from rag_lab.experiment.run.trials import SearchVariants, open_study, trial_rounds
-from rag_lab.memory.ledger import Ledger, Used
-from rag_lab.memory.results import Memory
+from rag_lab.memory import ledger, results
 from rag_lab.models.hosted import model_host
+from rag_lab.runs import human_input, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
-from rag_lab.runs import run_manifest as records
-from rag_lab.runs.human_input import dated, post_hoc_sentence
-from rag_lab.runs.run_manifest import Retryable
-from rag_lab.runs.variant_files import LIVE_FILE
 
 _LOGGER = logging.getLogger(__name__)
-_PLAIN = RunOptions()
+_PLAIN = run_options.RunOptions()
 
 
 def sweep(
-    experiment: Given,
+    experiment: config.Given,
     out: Path | str | None = None,
-    jobs: Jobs = AUTO,
+    jobs: run_options.Jobs = run_options.AUTO,
     progress: bool = True,
     *,
-    executor: str = LOCAL,
+    executor: str = launchers.LOCAL,
     slurm: Mapping[str, Any] | None = None,
     cold: bool = False,
-    cell_minutes: float = CELL_MINUTES,
+    cell_minutes: float = local.CELL_MINUTES,
     check: bool | None = None,
     keep_going: bool = False,
     retry_failed: bool = False,
@@ -87,8 +73,8 @@ def sweep(
         RagLabError: before anything runs, naming everything that is wrong with the experiment at once; after two
             questions, if a variant would fail in all of them.
     """
-    n_jobs = as_jobs(jobs, least=0 if executor == WORKERS else 1)
-    options = RunOptions(
+    n_jobs = run_options.as_jobs(jobs, least=0 if executor == launchers.WORKERS else 1)
+    options = run_options.RunOptions(
         n_jobs,
         executor,
         cold,
@@ -102,40 +88,40 @@ def sweep(
     return run_plan(plan(experiment), out, options)
 
 
-def run_plan(checked: Plan, out: Path | str | None = None, options: RunOptions = _PLAIN) -> files.RunFolder:
+def run_plan(checked: Plan, out: Path | str | None = None, options: run_options.RunOptions = _PLAIN) -> files.RunFolder:
     """Run a plan; see `sweep`. A race leaves a run folder for each round within that of its proof."""
     run = _run_folder(checked, out)
     files.refuse_links_out(run.path)
     # in the store, too, where other machines may sweep into the same folder
-    is_shared = options.executor != LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
+    is_shared = options.executor != launchers.LOCAL or bool(os.environ.get("RAG_LAB_STORE"))
     alone = alone_in_store(run.path) if is_shared else nullcontext("")
-    with room_on_disk(run.path), locked(run.path), alone as name, model_host() as shared_models:
+    with machine.room_on_disk(run.path), locked(run.path), alone as name, model_host() as shared_models:
         options = replace(options, environment={**options.environment, **shared_models}, run=name)
         if checked.rounds:
             return choose_then_prove(checked, run, options)
-        run_variants(checked, run, options)
+        run_variants.run_variants(checked, run, options)
     return run
 
 
-def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, Retryable]:
+def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, run_manifest.Retryable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
     run = _run_folder(checked, out)
-    notebook, found = checkout_file(NOTEBOOK), dict[str, Retryable]()
+    notebook, found = config.checkout_file(config.NOTEBOOK), dict[str, run_manifest.Retryable]()
     parts = [(checked, run)]
     ids = [variant.variant_id for variant in checked.variants]
-    is_race = checked.experiment.design == RACING  # else nobody knows the variants of a round before
+    is_race = checked.experiment.design == built_in_designs.RACING  # else nobody knows the variants of a round before
     for number in range(1, len(checked.rounds) + 1 if is_race else 1):
         part = races.round_plan(checked, number, ids)
-        parts.append((part, part.run_folder(run.path / records.ROUNDS_FOLDER / str(number))))
+        parts.append((part, part.run_folder(run.path / run_manifest.ROUNDS_FOLDER / str(number))))
     for part, folder in parts:
-        for v, state in whole_variants(folder, run_identities(part, notebook)).items():
-            found[v] = found.get(v, Retryable()) + state.retryable
+        for v, state in outputs.whole_variants(folder, manifest.run_identities(part, notebook)).items():
+            found[v] = found.get(v, run_manifest.Retryable()) + state.retryable
     return found
 
 
 def post_hoc_margins(checked: Plan, out: Path | str | None = None) -> str:
     """Say which margins a start of the sweep would record as post hoc, or ''."""
-    return post_hoc_sentence(dated(_run_folder(checked, out)))
+    return human_input.post_hoc_sentence(human_input.dated(_run_folder(checked, out)))
 
 
 def _run_folder(checked: Plan, out: Path | str | None) -> files.RunFolder:
@@ -145,7 +131,7 @@ def _run_folder(checked: Plan, out: Path | str | None) -> files.RunFolder:
 @contextmanager
 def alone_in_store(path: Path) -> Iterator[str]:
     """Yield the name of the run in `path`, which is held in the store in this block."""
-    name, memory = files.run_name(path), Memory(usable_home() / FILE)
+    name, memory = files.run_name(path), results.Memory(home.usable_home() / job_queue.FILE)
     key = f"sweep {name}"
     if not memory.claim([key], 1):
         others = ", ".join(map(str, memory.holders([key])))
@@ -162,7 +148,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the run folder alone."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        others = {entry.name for entry in path.iterdir()} - {files.LOCK_FILE, LIVE_FILE, files.NAME_FILE}
+        others = {entry.name for entry in path.iterdir()} - {files.LOCK_FILE, variant_files.LIVE_FILE, files.NAME_FILE}
     except OSError as error:
         raise RagLabError(f"Cannot write to {path}: {error.strerror}; give another folder with --out.") from None
     if others and files.PLAN_FILE not in others:
@@ -176,55 +162,64 @@ def locked(path: Path) -> Iterator[None]:
         ) from None
 
 
-def choose_then_prove(checked: Plan, run: files.RunFolder, options: RunOptions) -> files.RunFolder:
+def choose_then_prove(checked: Plan, run: files.RunFolder, options: run_options.RunOptions) -> files.RunFolder:
     """Run the rounds of a design and its proof in the run folder, which the caller has locked, and return that.
 
     Where a limit or an outage ends it before, race.json says so, and the next start goes on.
     """
-    run, design = dated(run), checked.experiment.design
-    before: records.RaceRecord | None = None
+    run, design = human_input.dated(run), checked.experiment.design
+    before: run_manifest.RaceRecord | None = None
     try:
-        before = records.read_race(run.path)
+        before = run_manifest.read_race(run.path)
     except DamagedFile as error:
         _LOGGER.warning("%s: the rounds are decided anew.", error.what)
     race = _new_record(checked, before)
     if before is not None and before.plan != race.plan:
         before = None
 
-    def work(number: int, plan: Plan, heading: str, *, has_report: bool = True) -> files.RunFolder:
-        _say(options, heading, plan)
-        part = plan.run_folder(run.path / records.ROUNDS_FOLDER / str(number))
-        part.path.mkdir(parents=True, exist_ok=True)
-        run_variants(plan, part, options, _used_in_others(run.path, part.path), has_report=has_report)
+    rounds_folder = run.path / run_manifest.ROUNDS_FOLDER
+
+    def work(folder: Path, plan: Plan, heading: str, *, has_report: bool = True) -> files.RunFolder:
+        """Run a round or the proof; what was used of the limits in other folders counts for it."""
+        if options.progress:
+            counted, which = wording.counted, " that chose nothing" if folder == run.path else ""
+            size = f"{counted(len(plan.variants), 'variant')} on {counted(len(plan.questions), 'question')}"
+            say(f"{heading}: {size}{which}.")
+        folder.mkdir(parents=True, exist_ok=True)
+        others = [run.path, *sorted(rounds_folder.glob("*"))]
+        used = sum(
+            (ledger.Ledger(one / files.LEDGER_FILE).used_here() for one in others if one != folder), ledger.Used()
+        )
+        part = plan.run_folder(folder)
+        run_variants.run_variants(plan, part, options, used, has_report=has_report)
         return part
 
-    if design == RACING:
+    if design == built_in_designs.RACING:
         rounds = _race_rounds(checked)
-    elif design == STAGED:
+    elif design == built_in_designs.STAGED:
         rounds = _staged_rounds(checked, options)
     else:
-        study = open_study(checked, run)
-        rounds = trial_rounds(checked, run, options, partial(work, 1, has_report=False), study)
-    begin(checked, run, None)
-    files.write_json(run.path / records.RACE_FILE, race)
+        study = trials.open_study(checked, run)
+        rounds = trials.trial_rounds(checked, run, options, partial(work, rounds_folder / "1", has_report=False), study)
+    outputs.begin(checked, run, None)
+    files.write_json(run.path / run_manifest.RACE_FILE, race)
     try:
         one = next(rounds)
         while True:
-            part = work(one.number, one.plan, one.heading)
+            part = work(rounds_folder / str(one.number), one.plan, one.heading)
             race = replace(race, rounds=(*race.rounds, _record_of(run.path, one, part)))
-            race = replace(race, stopped=_why_stopped("race" if design == RACING else "search", race, part, before))
-            files.write_json(run.path / records.RACE_FILE, race)
+            race = replace(
+                race,
+                stopped=_why_stopped("race" if design == built_in_designs.RACING else "search", race, part, before),
+            )
+            files.write_json(run.path / run_manifest.RACE_FILE, race)
             if race.stopped:
                 return run
             one = rounds.send(race.rounds[-1])
     except StopIteration as end:
         plan, winner = end.value
-    files.write_json(run.path / records.RACE_FILE, replace(race, winner=winner))
-    proof = races.with_variants(plan, [winner])
-    _say(options, "Proof", proof, " that chose nothing")
-    proven = proof.run_folder(run.path)
-    run_variants(proof, proven, options, _used_in_others(run.path, run.path))
-    return proven
+    files.write_json(run.path / run_manifest.RACE_FILE, replace(race, winner=winner))
+    return work(run.path, races.with_variants(plan, [winner]), "Proof")
 
 
 def _race_rounds(checked: Plan) -> races.Rounds:
@@ -240,13 +235,14 @@ def _race_rounds(checked: Plan) -> races.Rounds:
     return checked, races.best_of(done, baseline)
 
 
-def _staged_rounds(checked: Plan, options: RunOptions) -> races.Rounds:
+def _staged_rounds(checked: Plan, options: run_options.RunOptions) -> races.Rounds:
     """Vary the factors of one stage after the other, beside what was chosen before."""
     baseline, factors = checked.expansion.baseline, checked.experiment.factors
-    space, stages = SearchVariants(checked), stages_of(factors)
+    space, stages, given = trials.SearchVariants(checked), built_in_designs.stages_of(factors), checked.experiment
     carried, choices = first_values(factors), dict[str, Changes]()
     for number, (stage, keys) in enumerate(stages.items(), start=1):
-        wanted = [space.settled(one) for one in stage_choices(factors, keys, carried)]
+        choices_of_stage = built_in_designs.stage_choices(factors, keys, carried)
+        wanted = [settled(given.base.flat(), one, factors, given.only_if) for one in choices_of_stage]
         expansion, named = space.expansion(wanted)
         if len(expansion.variants) == 1:
             if options.progress:
@@ -265,60 +261,50 @@ def _staged_rounds(checked: Plan, options: RunOptions) -> races.Rounds:
     return replace(checked, expansion=Expansion((baseline, winner))), winner.variant_id
 
 
-def _say(options: RunOptions, heading: str, plan: Plan, which: str = "") -> None:
-    if options.progress:
-        size = f"{counted(len(plan.variants), 'variant')} on {counted(len(plan.questions), 'question')}"
-        say(f"{heading}: {size}{which}.")
-
-
-def _new_record(checked: Plan, before: records.RaceRecord | None) -> records.RaceRecord:
+def _new_record(checked: Plan, before: run_manifest.RaceRecord | None) -> run_manifest.RaceRecord:
     """Return the record of a design that begins; what an earlier start of the same race has estimated stands."""
     given, whole = checked.experiment, races.full_plan(checked)
-    is_race = given.design == RACING
-    identities = run_identities(whole if is_race else checked, checkout_file(NOTEBOOK))
-    record = records.RaceRecord(
-        plan=digest([identities, checked.rounds, *([] if is_race else [given.design])]),
+    is_race = given.design == built_in_designs.RACING
+    identities = manifest.run_identities(whole if is_race else checked, config.checkout_file(config.NOTEBOOK))
+    record = run_manifest.RaceRecord(
+        plan=digest.digest([identities, checked.rounds, *([] if is_race else [given.design])]),
         metric=checked.deciding_metric.name,
         sizes=tuple(len(ids) for ids in (checked.rounds if is_race else checked.rounds[:1])),
         n_variants=len(checked.variants),
         n_proof=len(checked.questions),
         repeats=given.repeats,
-        full=records.Cost(),
+        full=run_manifest.Cost(),
     )
     if not is_race:
-        names = tuple(one.name for one in races.aims(checked)) if given.design == OPTUNA else ()
+        names = tuple(one.name for one in races.aims(checked)) if given.design == built_in_designs.OPTUNA else ()
         return replace(record, design=given.design, objectives=names)
     if before is not None and before.plan == record.plan:
         cost = before.full
     else:
         bill = estimate(whole)
-        cost = records.Cost(bill.calls, sum(row.tokens for row in bill.rows), bill.cost_usd, bill.minutes, None)
-    error = (given.race or RaceConfig()).error
+        cost = run_manifest.Cost(bill.calls, sum(row.tokens for row in bill.rows), bill.cost_usd, bill.minutes, None)
+    error = (given.race or built_in_designs.RaceConfig()).error
     return replace(record, baseline=checked.expansion.baseline.variant_id, error=error, full=cost)
 
 
-def _used_in_others(race: Path, folder: Path) -> Used:
-    """Return what a run has used of its limits in its other folders."""
-    others = [race, *sorted((race / records.ROUNDS_FOLDER).glob("*"))]
-    return sum((Ledger(one / files.LEDGER_FILE).used_here() for one in others if one != folder), Used())
-
-
-def _record_of(race: Path, one: races.Round, part: files.RunFolder) -> records.RoundRecord:
+def _record_of(race: Path, one: races.Round, part: files.RunFolder) -> run_manifest.RoundRecord:
     """Return what a round that has run comes to."""
     metric, scores = one.plan.deciding_metric, part.scores()
     labels = {v.variant_id: v.label for v in one.plan.variants}
     found = one.standings(scores, metric.name, metric.info.scale, labels, part.baseline)
     closest = None
-    if one.plan.experiment.design != RACING:  # which drops by no nearness of means
+    if one.plan.experiment.design != built_in_designs.RACING:  # which drops by no nearness of means
         closest = races.closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
-    unsettled = sum(Retryable.of(state).total for state in part.manifest().get("variants", {}).values())
+    unsettled = sum(run_manifest.Retryable.of(state).total for state in part.manifest().get("variants", {}).values())
     folder = part.path.relative_to(race).as_posix()
-    return records.RoundRecord(
-        folder, len(one.plan.questions), found, records.cost_of(part), closest, unsettled, one.title
+    return run_manifest.RoundRecord(
+        folder, len(one.plan.questions), found, run_manifest.cost_of(part), closest, unsettled, one.title
     )
 
 
-def _why_stopped(what: str, race: records.RaceRecord, part: files.RunFolder, before: records.RaceRecord | None) -> str:
+def _why_stopped(
+    what: str, race: run_manifest.RaceRecord, part: files.RunFolder, before: run_manifest.RaceRecord | None
+) -> str:
     """Return why no other round can follow the last one, or ''; `before`: what an earlier start has recorded.
 
     A variant that a limit stopped, or of which an outage took questions, would be dropped for no fault of its own. What
@@ -331,8 +317,8 @@ def _why_stopped(what: str, race: records.RaceRecord, part: files.RunFolder, bef
     tried = before.rounds[number - 1].unsettled if before is not None and len(before.rounds) >= number else 0
     if done.unsettled and not 0 < tried <= done.unsettled:
         return (
-            f"The {what} stops after round {number}, as {counted(done.unsettled, 'failure')} in it would drop variants "
-            "for no fault of theirs: start the same command again and it tries them again."
+            f"The {what} stops after round {number}, as {wording.counted(done.unsettled, 'failure')} in it would drop "
+            "variants for no fault of theirs: start the same command again and it tries them again."
         )
     if not any(one.rank is not None for one in done.standings if one.variant_id != part.baseline):
         return f"The {what} stops after round {number}, as no variant beside the baseline has scores."

@@ -16,36 +16,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.digest import digest, digest_word
-from rag_lab._kit.registry import modules_from
+from rag_lab._kit import digest, registry
 from rag_lab.errors import ConfigError
-from rag_lab.experiment.built_in_designs import SAMPLERS
+from rag_lab.experiment import built_in_designs, design, manifest, race, stage_identities
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
-from rag_lab.experiment.design import (
-    Changes,
-    Expansion,
-    Factors,
-    Variant,
-    differences,
-    first_values,
-    settled,
-    variant_id,
-    variant_label,
-)
-from rag_lab.experiment.manifest import run_identities
 from rag_lab.experiment.plan import Plan, readers_of
-from rag_lab.experiment.race import Round, Rounds, aims, round_plan, standings, staying
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
-from rag_lab.experiment.stage_identities import Readers, effective, run_once
-from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.run_manifest import Retryable
+from rag_lab.runs import run_folder, run_manifest
+from rag_lab.statistics import scales, summaries
 from rag_lab.statistics.effects.factors import level_text
-from rag_lab.statistics.scales import scales_of
-from rag_lab.statistics.summaries import ranking
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.samplers import BaseSampler
     from optuna.trial import TrialState
 
 STUDY_FILE = "optuna.sqlite"
@@ -62,16 +44,11 @@ class SearchVariants:
     """
 
     plan: Plan
-    variants: dict[str, Variant] = field(default_factory=dict)
+    variants: dict[str, design.Variant] = field(default_factory=dict)
     values: dict[str, Values | None] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
-    def settled(self, choice: Changes) -> Changes:
-        """Return a combination as the rules between factors let it be."""
-        given = self.plan.experiment
-        return settled(given.base.flat(), choice, given.factors, given.only_if)
-
-    def variant(self, choice: Changes) -> Variant:
+    def variant(self, choice: design.Changes) -> design.Variant:
         """Return the variant of a combination, told apart from the experiment's baseline.
 
         Its name tells it from all others that can be made, as folders tell names apart.
@@ -79,52 +56,55 @@ class SearchVariants:
         Raises:
             ConfigError: if its values cannot stand together.
         """
-        with modules_from(self.plan.folder):
-            config = self.plan.experiment.base.override(self.settled(choice))
-        changes = differences(config, self.plan.expansion.baseline.config)
+        given = self.plan.experiment
+        with registry.modules_from(self.plan.folder):
+            config = given.base.override(design.settled(given.base.flat(), choice, given.factors, given.only_if))
+        changes = design.differences(config, self.plan.expansion.baseline.config)
         if not changes:
             return self.plan.expansion.baseline
-        factors = self.plan.experiment.factors
-        name = variant_id(changes, among=factors)
+        factors = given.factors
+        name = design.variant_id(changes, among=factors)
         for key in (key for key in changes if key in factors):
-            ids = {variant_id({key: value}, among=factors).casefold() for value in factors[key]}
+            ids = {design.variant_id({key: value}, among=factors).casefold() for value in factors[key]}
             if len(ids) < len(factors[key]):
-                name = f"{variant_id(changes, among=factors)}-{digest_word(changes)}"
-        return Variant(name, variant_label(changes), changes, config)
+                name = f"{design.variant_id(changes, among=factors)}-{digest.digest_word(changes)}"
+        return design.Variant(name, design.variant_label(changes), changes, config)
 
     @cached_property
-    def readers(self) -> Readers:
+    def readers(self) -> stage_identities.Readers:
         """Return what is read of the pipelines while they are chosen among."""
-        part = round_plan(self.plan, 1, [])
+        part = race.round_plan(self.plan, 1, [])
         return readers_of(part.experiment, part.dataset, part.questions, part.answered)
 
-    def name(self, choice: Changes) -> str:
+    def name(self, choice: design.Changes) -> str:
         """Keep the variant that is run for a combination, and return its name; '' where its values clash."""
         try:
             one = self.variant(choice)
         except ConfigError:
             return ""
-        name = self._names.setdefault(digest(effective(one.config, self.readers)), one.variant_id)
+        name = self._names.setdefault(
+            digest.digest(stage_identities.effective(one.config, self.readers)), one.variant_id
+        )
         return self.variants.setdefault(name, one).variant_id
 
-    def expansion(self, choices: Sequence[Changes]) -> tuple[Expansion, dict[str, Changes]]:
+    def expansion(self, choices: Sequence[design.Changes]) -> tuple[design.Expansion, dict[str, design.Changes]]:
         """Return the variants of combinations, each pipeline once, and the first combination by each variant's name.
 
         The first is that with which others are compared. One whose values cannot stand together is left out with a
         notice.
         """
-        variants, named, notices = dict[str, Variant](), dict[str, Changes](), list[str]()
+        variants, named, notices = dict[str, design.Variant](), dict[str, design.Changes](), list[str]()
         for choice in choices:
             try:
                 one = self.variant(choice)
             except ConfigError as error:
-                notices.append(f"Left out: {variant_label(choice)}: {error}")
+                notices.append(f"Left out: {design.variant_label(choice)}: {error}")
                 continue
             variants.setdefault(one.variant_id, one)
             named.setdefault(one.variant_id, choice)
         against = next(iter(variants.values())).config
-        compared = [replace(one, changes=differences(one.config, against)) for one in variants.values()]
-        return run_once(Expansion(tuple(compared), tuple(notices)), self.readers), named
+        compared = [replace(one, changes=design.differences(one.config, against)) for one in variants.values()]
+        return stage_identities.run_once(design.Expansion(tuple(compared), tuple(notices)), self.readers), named
 
 
 @dataclass(frozen=True)
@@ -133,28 +113,33 @@ class Trials:
 
     study: Study
     states: type[TrialState]
-    factors: Factors  # the values of each dotted key that has several
-    fixed: Changes  # the value of each other key
+    factors: design.Factors  # the values of each dotted key that has several
+    fixed: design.Changes  # the value of each other key
     sampler: str  # tpe or nsga2
     seed: int
 
-    def open_ones(self) -> list[tuple[int, Changes]]:
+    def open_ones(self) -> list[tuple[int, design.Changes]]:
         """Return the trials that wait for values, those of a killed start among them, as (number, combination)."""
         waiting = self.study.get_trials(states=(self.states.RUNNING,))
         return [(one.number, self._chosen(one.params)) for one in waiting]
 
-    def completed(self) -> list[tuple[Changes, Values]]:
+    def completed(self) -> list[tuple[design.Changes, Values]]:
         """Return the combinations of the trials that have values, with these, in the order in which they were made."""
         ended = self.study.get_trials(states=(self.states.COMPLETE,))
         return [(self._chosen(one.params), tuple(one.values)) for one in ended]
 
-    def asked(self) -> Iterator[tuple[int, Changes]]:
+    def asked(self) -> Iterator[tuple[int, design.Changes]]:
         """Yield new trials without end, the first of all the baseline; each waits until it is finished."""
         import optuna
 
         if not self.study.trials:
             self.study.enqueue_trial({key: _texts(values)[0] for key, values in self.factors.items()})
-        self.study.sampler = _sampler(self.sampler, self.seed + len(self.study.trials))
+        seed, samplers = self.seed + len(self.study.trials), optuna.samplers
+        self.study.sampler = (
+            samplers.NSGAIISampler(seed=seed)
+            if self.sampler == "nsga2"
+            else samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+        )
         choices = {
             key: optuna.distributions.CategoricalDistribution(_texts(values)) for key, values in self.factors.items()
         }
@@ -169,13 +154,13 @@ class Trials:
         else:
             self.study.tell(number, list(values))
 
-    def _chosen(self, params: Mapping[str, Any]) -> Changes:
+    def _chosen(self, params: Mapping[str, Any]) -> design.Changes:
         by_text = {key: dict(zip(_texts(values), values, strict=True)) for key, values in self.factors.items()}
         return self.fixed | {key: by_text[key][params[key]] for key in self.factors}
 
 
 def open_trials(
-    folder: Path, store: str, name: str, upward: Sequence[bool], factors: Factors, sampler: str, seed: int
+    folder: Path, store: str, name: str, upward: Sequence[bool], factors: design.Factors, sampler: str, seed: int
 ) -> Trials:
     """Open the study of this name, or a new one, in `folder` or, where `store` names one, in a PostgreSQL database.
 
@@ -194,7 +179,6 @@ def open_trials(
             storage=address,
             study_name=name,
             load_if_exists=True,
-            sampler=_sampler(sampler, seed),
             directions=["maximize" if more else "minimize" for more in upward],
         )
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
@@ -208,12 +192,6 @@ def open_trials(
     return Trials(study, optuna.trial.TrialState, varied, fixed, sampler, seed)
 
 
-def _sampler(name: str, seed: int) -> BaseSampler:
-    from optuna.samplers import NSGAIISampler, TPESampler
-
-    return NSGAIISampler(seed=seed) if name == "nsga2" else TPESampler(seed=seed, multivariate=True, constant_liar=True)
-
-
 def _texts(values: Sequence[Any]) -> list[str]:
     """Return a text for each value, as a database keeps it; numbered where two would be the same."""
     texts = [level_text(value) for value in values]
@@ -222,30 +200,28 @@ def _texts(values: Sequence[Any]) -> list[str]:
     return [f"{place} {json.dumps(text)}" for place, text in enumerate(texts)]
 
 
-def open_study(checked: Plan, run: RunFolder) -> Trials:
+def open_study(checked: Plan, run: run_folder.RunFolder) -> Trials:
     """Open the trials of a search."""
-    given, goals = checked.experiment, aims(checked)
-    alone = replace(checked, expansion=Expansion((checked.expansion.baseline,)))
-    baseline = run_identities(round_plan(alone, 1, []), checkout_file(NOTEBOOK))
-    sampler = given.sampler or SAMPLERS[0]
-    same = digest([baseline, given.factors, given.only_if, sampler, given.seed, [one.name for one in goals]])
+    given, goals = checked.experiment, race.aims(checked)
+    alone = replace(checked, expansion=design.Expansion((checked.expansion.baseline,)))
+    baseline = manifest.run_identities(race.round_plan(alone, 1, []), checkout_file(NOTEBOOK))
+    sampler = given.sampler or built_in_designs.SAMPLERS[0]
+    same = digest.digest([baseline, given.factors, given.only_if, sampler, given.seed, [one.name for one in goals]])
     run.path.mkdir(parents=True, exist_ok=True)
     store, upward = os.environ.get(STORE_VARIABLE, ""), [one.info.scale.higher_is_better for one in goals]
     return open_trials(run.path, store, f"{given.name}-{same[:16]}", upward, given.factors, sampler, given.seed)
 
 
 def trial_rounds(
-    checked: Plan, run: RunFolder, options: RunOptions, work: Callable[[Plan, str], RunFolder], trials: Trials
-) -> Rounds:
+    checked: Plan,
+    run: run_folder.RunFolder,
+    options: RunOptions,
+    work: Callable[[Plan, str], run_folder.RunFolder],
+    trials: Trials,
+) -> race.Rounds:
     """Yield the one round of a search, of all its trials; `work` runs what there is of it, without a report."""
-    goals, wanted, known = aims(checked), checked.experiment.n or 0, SearchVariants(checked)
-
-    def part() -> tuple[Plan, str]:
-        """Return the sweep of the trials so far, and its heading."""
-        found = replace(checked, expansion=Expansion(tuple(known.variants.values())))
-        return round_plan(found, 1, list(known.variants)), f"Trials, {len(known.variants)} of {wanted}"
-
-    known.name(first_values(checked.experiment.factors))
+    goals, wanted, known = race.aims(checked), checked.experiment.n or 0, SearchVariants(checked)
+    known.name(design.first_values(checked.experiment.factors))
     for choice, values in trials.completed():
         known.values[known.name(choice)] = values
     waiting = [(number, known.name(choice)) for number, choice in trials.open_ones()]
@@ -253,27 +229,31 @@ def trial_rounds(
         at_a_time = options.jobs  # trials are asked for before any of those that run side by side has values
         if at_a_time == AUTO:
             at_a_time, _ = side_by_side(checked.variants, checked.experiment.metrics, run)
-        if not (waiting := _filled(waiting, trials, known, at_a_time, wanted)):
+        waiting = _filled(waiting, trials, known, at_a_time, wanted)
+        found = replace(checked, expansion=design.Expansion(tuple(known.variants.values())))
+        so_far = race.round_plan(found, 1, list(known.variants)), f"Trials, {len(known.variants)} of {wanted}"
+        if not waiting:
             break
-        run_of_all = work(*part())
-        states = run_of_all.manifest().get("variants", {}).values()
-        if any(state["status"] == "stopped" or Retryable.of(state).total for state in states):  # a later start goes on
+        part = work(*so_far)
+        states = part.manifest().get("variants", {}).values()
+        is_open = (state["status"] == "stopped" or run_manifest.Retryable.of(state).total for state in states)
+        if any(is_open):  # a later start goes on
             break
-        scores, means = run_of_all.scores(), dict[str, list[float | None]]()  # what failed counts as the worst value
+        scores, means = part.scores(), dict[str, list[float | None]]()  # what failed counts as the worst value
         for goal in goals:
-            scale = scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
-            for row in ranking(scores, goal.name, scale).to_dict("records"):
+            scale = scales.scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
+            for row in summaries.ranking(scores, goal.name, scale).to_dict("records"):
                 value = row["mean"] if row["ranked_by"] is None else row["ranked_by"]
                 means.setdefault(str(row["variant_id"]), []).append(value)
-        for name, found in means.items():
-            scored = tuple(value for value in found if value is not None)
+        for name, by_goal in means.items():
+            scored = tuple(value for value in by_goal if value is not None)
             known.values[name] = scored if len(scored) == len(goals) else None
         for number, name in waiting:
             trials.finish(number, known.values.get(name))
         waiting = []
-    done = yield Round(1, *part(), partial(standings, n_kept=1))
-    winner = known.variants[staying(done, run.baseline)[0]]
-    return replace(checked, expansion=Expansion((checked.expansion.baseline, winner))), winner.variant_id
+    done = yield race.Round(1, *so_far, partial(race.standings, n_kept=1))
+    winner = known.variants[race.staying(done, run.baseline)[0]]
+    return replace(checked, expansion=design.Expansion((checked.expansion.baseline, winner))), winner.variant_id
 
 
 def _filled(

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from rag_lab._kit.home import working_at
-from rag_lab._kit.machine import peak_memory_mb
-from rag_lab._kit.observability import begin_inherited_logs, flush, span, working
+from rag_lab._kit import home, machine, observability
 from rag_lab.comparison.questions.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
@@ -24,18 +22,15 @@ from rag_lab.corpus.folder import visible_in
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import AnyMetric, parse_name, reads_of
 from rag_lab.memory.results import Dropped
+from rag_lab.models import protocols, remembered_vectors
 from rag_lab.models import shared as registry
 from rag_lab.models.failover import chosen_models
 from rag_lab.models.hosted import PEAKS_MB
-from rag_lab.models.protocols import ChatModel
-from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import QUERY_CLASSES, Problem, Score, Trace
+from rag_lab.runs import omissions, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.omissions import TruncationRecord
-from rag_lab.runs.run_manifest import FAILOVER_KEY
-from rag_lab.runs.variant_files import LIVE_FILE, LiveVariant, write_traces
-from rag_lab.stages.run_stage import Origin
+from rag_lab.stages import run_stage
 from rag_lab.stages.stage import Outcome
 
 if TYPE_CHECKING:
@@ -56,25 +51,30 @@ class VariantProgress:
         self.folder, self._show = folder, show
         self._bar: Any = None
         self._stage = ""
-        self.live = LiveVariant("starts", time.time())
+        self.live = variant_files.LiveVariant("starts", time.time())
         self._written = float("-inf")
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show that `done` of `total` have passed `stage`."""
-        if self._show is not None or self.folder is not None:
-            self._count(stage, done, total)
-            return
-        if stage != self._stage:
-            if self._bar is not None:
-                self._bar.close()
-            self._bar, self._stage = tqdm(total=total, desc=stage, unit="question"), stage
-        self._bar.update(done - self._bar.n)
+    def __call__(self, stage: str, done: int = 0, total: int | None = None) -> None:
+        """Show that `done` of `total` have passed `stage`; one without a total draws a bar of its own, if any."""
+        if self._show is not None:
+            self._show(stage, done, total)
+        elif self.folder is not None:
+            now = time.time()
+            is_new = stage != self.live.stage
+            if is_new:
+                self.live = replace(self.live, stage=stage, stage_began=now, known=done)
+            self.live = replace(self.live, done=done, total=total)
+            if is_new or now - self._written >= _WRITE_EVERY_S:
+                self._written = now
+                files.write_json(self.folder / variant_files.LIVE_FILE, self.live)
+        elif total is not None:
+            if stage != self._stage:
+                if self._bar is not None:
+                    self._bar.close()
+                self._bar, self._stage = tqdm(total=total, desc=stage, unit="question"), stage
+            self._bar.update(done - self._bar.n)
 
-    def enter(self, step: str) -> None:
-        """Tell the sweep of a step that draws a bar of its own in a notebook."""
-        self._count(step, 0, None)
-
-    def saw(self, stage: str, outcomes: Collection[Outcome], origin: Origin) -> None:
+    def saw(self, stage: str, outcomes: Collection[Outcome], origin: run_stage.Origin) -> None:
         """Count where results came from, and what failed or fell back."""
         failed = [one.reason for one in outcomes if one.status == "failed"]
         fell_back = [one.reason for one in outcomes if one.status == "fallback"]
@@ -95,20 +95,7 @@ class VariantProgress:
         if self._bar is not None:
             self._bar.close()
         if self.folder is not None:
-            (self.folder / LIVE_FILE).unlink(missing_ok=True)
-
-    def _count(self, stage: str, done: int, total: int | None) -> None:
-        if self._show is not None:
-            self._show(stage, done, total)
-            return
-        now = time.time()
-        is_new = stage != self.live.stage
-        if is_new:
-            self.live = replace(self.live, stage=stage, stage_began=now, known=done)
-        self.live = replace(self.live, done=done, total=total)
-        if self.folder is not None and (is_new or now - self._written >= _WRITE_EVERY_S):
-            self._written = now
-            files.write_json(self.folder / LIVE_FILE, self.live)
+            (self.folder / variant_files.LIVE_FILE).unlink(missing_ok=True)
 
 
 @dataclass
@@ -138,9 +125,9 @@ class VariantWork:
             self.out.mkdir(parents=True, exist_ok=True)
         answered = set(self.answered) if self.pipeline.config.answer.is_on else set()
         read = reads_of(self.metrics, answered)
-        begin_inherited_logs()
-        with self._shown as progress, working(variant=self.name):
-            progress.enter("index")
+        observability.begin_inherited_logs()
+        with self._shown as progress, observability.working(variant=self.name):
+            progress("index")
             if progress.folder is not None:  # what reads the file sees how much is embedded
                 self.pipeline = self.pipeline.watched(partial(progress, "index"))
             self.pipeline.prepare(asked)
@@ -157,16 +144,20 @@ class VariantWork:
     def score(self) -> pd.DataFrame:
         """Score the traces and return one row a (question, metric, repeat)."""
         from rag_lab.evaluation.evaluate import evaluate
-        from rag_lab.runs.variant_files import to_frame
 
-        at_home = working_at(self.pipeline.home_override)
-        with self._shown as progress, working(variant=self.name, stage="score"), span("score"), at_home:
-            progress.enter("score")
+        at_home = home.working_at(self.pipeline.home_override)
+        with (
+            self._shown as progress,
+            observability.working(variant=self.name, stage="score"),
+            observability.span("score"),
+            at_home,
+        ):
+            progress("score")
             self.scores = evaluate(
                 self.traces,
                 self.metrics,
                 judge=self._judge,
-                embedder=RememberedEmbedder(
+                embedder=remembered_vectors.RememberedEmbedder(
                     registry.embedder(self.metric_embedding), self.pipeline.home / "vectors.sqlite"
                 ),
                 memory=self.pipeline.home / "scores.sqlite",
@@ -174,22 +165,20 @@ class VariantWork:
                 visible=visible_in(self.pipeline.dataset.corpus_dir),
                 progress=self.out is None,
             )
-        return to_frame({self.name: self.scores})
+        return variant_files.to_frame({self.name: self.scores})
 
     def save(self) -> Path | None:
         """Write config, traces, scores, passages and a record of what ran to `out`, each whole; return `out`."""
-        from rag_lab.runs.variant_files import write_scores
-
         if self.out is None:
             _LOGGER.info("OUT is empty: nothing is saved")
             return None
         without_text = {name: self.pipeline.index.text(hit) for name, hit in passages_without_text(self.traces).items()}
         (self.out / files.CONFIG_FILE).write_text(self.pipeline.config.to_yaml(), encoding="utf-8")
-        write_traces(self.out / files.TRACES_FILE, self.traces)
-        write_scores(self.out / files.SCORES_FILE, {self.name: self.scores})
+        variant_files.write_traces(self.out / files.TRACES_FILE, self.traces)
+        variant_files.write_scores(self.out / files.SCORES_FILE, {self.name: self.scores})
         files.write_json(self.out / files.PASSAGES_FILE, without_text)
         files.write_json(self.out / files.RECORD_FILE, self.record())  # last: its peak of memory is that of all above
-        flush()
+        observability.flush()
         return self.out
 
     @property
@@ -207,11 +196,15 @@ class VariantWork:
         index_price = pipeline.index.price(with_vectors=config.searches_vectors)
         embeds = any("embeddings" in parse_name(name).info.needs for name in self.metrics)
         # what was embedded for this variant, and for none before it
-        embedded = embedder.embedded if isinstance(embedder, RememberedEmbedder) and embedder.embedded.chars else None
+        embedded = (
+            embedder.embedded
+            if isinstance(embedder, remembered_vectors.RememberedEmbedder) and embedder.embedded.chars
+            else None
+        )
         truncation = None
         if pipeline.truncation is not None:
             model = pipeline.replaced.get("embedding_model", config.models.embedding)
-            truncation = TruncationRecord.of(model, pipeline.truncation, self.traces, config.rerank.final_k)
+            truncation = omissions.TruncationRecord.of(model, pipeline.truncation, self.traces, config.rerank.final_k)
         return {
             "replaced": pipeline.replaced,
             "config_identity": config.identity,
@@ -222,7 +215,7 @@ class VariantWork:
             "judge": dict(self._judge.identity()) if self._judge else None,
             "judge_language": self.judge_language,
             "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()) if embeds else None,
-            **({FAILOVER_KEY: failover} if failover else {}),
+            **({run_manifest.FAILOVER_KEY: failover} if failover else {}),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
             "failed_scores": sum(score.status == "failed" for score in self.scores),
@@ -237,12 +230,12 @@ class VariantWork:
             "unread": asdict(truncation) if truncation else None,
             "embedded": {"model": config.models.embedding, **asdict(embedded)} if embedded else None,
             "index": index_price,
-            "peak_memory_mb": peak_memory_mb() + hosted_mb,
+            "peak_memory_mb": machine.peak_memory_mb() + hosted_mb,
             "held_elsewhere_mb": hosted_mb,
         }
 
     @cached_property
-    def _judge(self) -> ChatModel | None:
+    def _judge(self) -> protocols.ChatModel | None:
         return registry.chat_model(self.judge) if self.judge else None
 
     @cached_property
@@ -251,6 +244,8 @@ class VariantWork:
 
 
 CLASS_TO_HYDE = "CLASS2HYDE"
+# The names that researchers know, and the configuration keys behind them. papermill injects scalars only, so a notebook
+# takes these by name and everything else from a YAML file.
 NAMES: dict[str, str] = {
     "CHUNK_SIZE": "corpus.chunk_size",
     "CHUNK_OVERLAP": "corpus.chunk_overlap",
@@ -301,8 +296,3 @@ def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> Pipeline
     if problems:
         raise ConfigError("; ".join(problems))
     return config
-
-
-def parameters_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the researchers' names that `namespace` (a notebook's `globals()`) sets, with their values."""
-    return {name: namespace[name] for name in NAMES if name in namespace}

@@ -9,15 +9,18 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 
+import nbformat
+import papermill
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 from small_dataset import write_dataset
 
 from rag_lab._kit.registry import MODULES_VARIABLE, modules_from
 from rag_lab.data.dataset import Dataset
-from rag_lab.errors import RagLabError
+from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors import task as task_module
-from rag_lab.experiment.executors.local import Job, Origin
+from rag_lab.experiment.executors.local import Job, Origin, check_parameters
 from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack
 
 
@@ -45,8 +48,12 @@ def task(tmp_path):
     return made
 
 
-def test_a_task_becomes_a_job_with_the_paths_of_the_machine_it_runs_on(tmp_path, task):
-    there = tmp_path / "elsewhere"
+@pytest.fixture
+def there(tmp_path, task):
+    return tmp_path / "elsewhere"
+
+
+def test_a_task_becomes_a_job_with_the_paths_of_the_machine_it_runs_on(tmp_path, task, there):
     job = task.job(tmp_path / "work", str(there / "small"), str(there / "beside"))
     assert job.parameters["REPEATS"] == 2
     assert job.parameters["DATASET"] == str(there / "small")
@@ -60,8 +67,7 @@ def test_it_tries_failures_again_where_the_sweep_does(task):
     assert dict(task.environment) == {"RAG_LAB_RETRY_FAILED": "1"}
 
 
-def test_another_corpus_version_or_module_is_one_sentence(tmp_path, task):
-    there = tmp_path / "elsewhere"
+def test_another_corpus_version_or_module_is_one_sentence(tmp_path, task, there):
     given = {"dataset": str(there / "small"), "modules": str(there / "beside")}
     with pytest.raises(RagLabError, match="is not here"):
         task.job(tmp_path / "a", modules=given["modules"])
@@ -78,8 +84,7 @@ def test_another_corpus_version_or_module_is_one_sentence(tmp_path, task):
             other.job(tmp_path / "d", **given)
 
 
-def test_modules_are_never_those_of_the_working_folder(tmp_path, task, monkeypatch):
-    there = tmp_path / "elsewhere"
+def test_modules_are_never_those_of_the_working_folder(tmp_path, task, there, monkeypatch):
     monkeypatch.chdir(there / "beside")
     with pytest.raises(RagLabError, match="custom modules beside its experiment.* name it with --beside"):
         task.job(tmp_path / "a", str(there / "small"))
@@ -89,16 +94,14 @@ def test_modules_are_never_those_of_the_working_folder(tmp_path, task, monkeypat
     )
 
 
-def test_a_file_outside_of_the_task_is_not_written(tmp_path, task):
-    there = tmp_path / "elsewhere"
+def test_a_file_outside_of_the_task_is_not_written(tmp_path, task, there):
     bad = replace(task, files={"CONFIG": ("../../../../outside", "x")})
     with pytest.raises(RagLabError, match="outside"):
         bad.job(tmp_path / "work" / "deep", str(there / "small"), str(there / "beside"))
     assert not (tmp_path / "outside").exists()
 
 
-def test_a_ledger_that_cannot_be_seen_is_refused_as_limits_would_not_hold(tmp_path, task, monkeypatch):
-    there = tmp_path / "elsewhere"
+def test_a_ledger_that_cannot_be_seen_is_refused_as_limits_would_not_hold(tmp_path, task, there, monkeypatch):
     lost = replace(task, environment={"RAG_LAB_LEDGER": "/nowhere/run/ledger.sqlite"})
     monkeypatch.delenv("RAG_LAB_STORE", raising=False)
     with pytest.raises(RagLabError, match="cannot be seen from here"):
@@ -167,3 +170,24 @@ def test_what_is_too_large_is_neither_sent_nor_unpacked(tmp_path, monkeypatch):
         pack(tmp_path / "sent", ENDED)
     with pytest.raises(BadArchiveError):
         unpack(parcel, tmp_path / "got")
+
+
+def test_it_knows_the_parameters_that_papermill_finds():
+    found = papermill.inspect_notebook(str(checkout_file(NOTEBOOK)))
+    check_parameters(checkout_file(NOTEBOOK), dict.fromkeys(found, ""))
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([new_code_cell("OUT = 1")], "has no cell with the tag 'parameters'"),
+        ([new_code_cell("OUT = ", metadata={"tags": ["parameters"]})], "cannot be read as a notebook with parameters"),
+        (None, "cannot be read as a notebook with parameters"),
+    ],
+)
+def test_a_notebook_without_parameters_is_a_sentence(tmp_path, cells, message):
+    (tmp_path / "book.ipynb").write_text("not JSON")
+    if cells is not None:
+        nbformat.write(new_notebook(cells=cells), tmp_path / "book.ipynb")
+    with pytest.raises(ConfigError, match=message):
+        check_parameters(tmp_path / "book.ipynb", {"OUT": 1})

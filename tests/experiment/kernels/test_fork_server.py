@@ -60,11 +60,16 @@ threading.Thread(target=threading.Event().wait, name="left", daemon=True).start(
 """
 
 
+def written_by(jobs, folder, **options):
+    """What jobs that all end well write to their files."""
+    assert [done.reason for done in execute(jobs, cwd=folder, **options)] == [""] * len(jobs)
+    return [Path(job.parameters["OUT"]).read_text() for job in jobs]
+
+
 def test_nothing_leaks_from_one_notebook_to_the_next(tmp_path):
     names = ["first", "second", "third"]  # of which the last two find imported what the first has
     jobs = [notebook_job(tmp_path, name, STATE + SPOIL + "\nopen(OUT, 'w').write(json.dumps(seen))") for name in names]
-    assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", "", ""]
-    found = [json.loads((tmp_path / f"{name}.json").read_text()) for name in names]
+    found = list(map(json.loads, written_by(jobs, tmp_path)))
     for seen in found:
         kinds = ("globals", "modules", "environment", "path", "threads")
         assert {kind: seen[kind] for kind in kinds} == dict.fromkeys(kinds, [])
@@ -78,9 +83,7 @@ def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds
     names = ["tokenizers", "rag_lab.testing.doubles", "tabnanny"]
     told = f"import sys, json; open(OUT, 'w').write(json.dumps([n in sys.modules for n in {names}]))"
     jobs = [notebook_job(tmp_path, name, f"{told}\nimport {', '.join(names)}") for name in ("first", "second")]
-    assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
-    found = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second")]
-    assert found == [[False, False, False], [True, True, False]]
+    assert list(map(json.loads, written_by(jobs, tmp_path))) == [[False, False, False], [True, True, False]]
 
 
 def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
@@ -90,8 +93,7 @@ def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
     )
     with prepared() as starter:
         starter.fork_server.preload(["tabnanny", "no_such_module"], 7)
-        assert [done.reason for done in execute([notebook_job(tmp_path, "one", told)], cwd=tmp_path)] == [""]
-    assert json.loads((tmp_path / "one.json").read_text()) == [True, True]
+        assert written_by([notebook_job(tmp_path, "one", told)], tmp_path) == ["[true, true]"]
 
 
 def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path):
@@ -99,8 +101,7 @@ def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path)
         "import os\nopen(OUT, 'w').write(os.environ['WHO'])\nos.write(1, b'out\\n'); os.write(2, os.environb[b'WHO'])"
     )
     jobs = [notebook_job(tmp_path, name, body, environment={"WHO": name}) for name in ("one", "two")]
-    assert [done.reason for done in execute(jobs, n_jobs=2, cwd=tmp_path)] == ["", ""]
-    assert [(tmp_path / f"{name}.json").read_text() for name in ("one", "two")] == ["one", "two"]
+    assert written_by(jobs, tmp_path, n_jobs=2) == ["one", "two"]
 
 
 @pytest.mark.parametrize("cold", [False, True])
@@ -109,8 +110,8 @@ def test_a_kernel_is_asked_through_files_of_this_user_and_no_port_that_another_m
         "import json; from ipykernel.kernelapp import IPKernelApp\nkernel = IPKernelApp.instance()\n"
         "open(OUT, 'w').write(json.dumps([kernel.transport, kernel.ip]))"
     )
-    assert [done.reason for done in execute([notebook_job(tmp_path, "one", body, cold=cold)], cwd=tmp_path)] == [""]
-    transport, place = json.loads((tmp_path / "one.json").read_text())
+    [text] = written_by([notebook_job(tmp_path, "one", body, cold=cold)], tmp_path)
+    transport, place = json.loads(text)
     assert transport == "ipc"
     assert not Path(place).parent.exists()  # it was the notebook's own, and has gone with it
 
@@ -170,8 +171,7 @@ def test_garbage_and_another_user_at_the_sockets_of_a_kernel_change_nothing(tmp_
 def test_a_cold_job_runs_in_a_process_of_its_own(tmp_path):
     body = "import sys\nopen(OUT, 'w').write(str('rag_lab' in sys.modules))"
     jobs = [notebook_job(tmp_path, "warm", body), notebook_job(tmp_path, "cold", body, cold=True)]
-    assert [done.reason for done in execute(jobs, cwd=tmp_path)] == ["", ""]
-    assert [(tmp_path / f"{name}.json").read_text() for name in ("warm", "cold")] == ["True", "False"]
+    assert written_by(jobs, tmp_path) == ["True", "False"]
 
 
 def test_nothing_is_imported_from_the_working_folder(tmp_path, monkeypatch):
@@ -179,9 +179,8 @@ def test_nothing_is_imported_from_the_working_folder(tmp_path, monkeypatch):
     body = f"import json, jsonschema, importlib.util\nopen(OUT, 'w').write({seen})"
     sprung = set_traps(tmp_path / "foreign", monkeypatch)
     jobs = [notebook_job(tmp_path, "warm", body), notebook_job(tmp_path, "cold", body, cold=True)]
-    assert [done.reason for done in execute(jobs, cwd=tmp_path / "foreign")] == ["", ""]
+    assert written_by(jobs, tmp_path / "foreign") == ["None", "None"]
     assert not sprung.exists()
-    assert [(tmp_path / f"{name}.json").read_text() for name in ("warm", "cold")] == ["None", "None"]
 
 
 def test_a_cell_that_runs_too_long_is_ended_with_its_kernel(tmp_path):
@@ -234,29 +233,22 @@ def test_a_job_goes_on_where_its_fork_server_is_gone_and_one_without_any_has_a_p
     tmp_path, caplog, monkeypatch
 ):
     body = "import time\nopen(OUT, 'w').write('began')\ntime.sleep(2)\nopen(OUT, 'w').write('ended')"
-    running = execute(
-        [notebook_job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path, poll=kill_once(tmp_path)
-    )
+    killed = []
+
+    def poll(_):
+        if not killed and (tmp_path / "one.json").exists():
+            killed.append(fork_server_of(os.getpid()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    def fail(_):
+        raise ForkServerGone("it has ended")
+
+    running = execute([notebook_job(tmp_path, name, body) for name in ("one", "two")], cwd=tmp_path, poll=poll)
     assert next(running).reason == ""
     assert (tmp_path / "one.json").read_text() == "ended"
     monkeypatch.setattr(ForkServer, "start", fail)
     assert [done.reason for done in running] == [""]
     assert "Kernels are no longer prepared" in caplog.text
-
-
-def kill_once(folder):
-    killed = []
-
-    def poll(running):
-        if not killed and (folder / "one.json").exists():
-            killed.append(fork_server_of(os.getpid()))
-            os.kill(killed[0], signal.SIGKILL)
-
-    return poll
-
-
-def fail(fork_server):
-    raise ForkServerGone("it has ended")
 
 
 def test_the_process_of_a_notebook_that_is_stopped_is_ended_and_named(tmp_path, monkeypatch):
@@ -271,8 +263,7 @@ def test_the_process_of_a_notebook_that_is_stopped_is_ended_and_named(tmp_path, 
 def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):
     one = notebook_job(tmp_path, "one", "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)")
     script = (
-        "from pathlib import Path; from rag_lab.experiment.executors.local import Job; "
-        "from rag_lab.experiment.executors.local import execute; "
+        "from pathlib import Path; from rag_lab.experiment.executors.local import Job, execute; "
         f"list(execute([Job('one', Path({str(one.notebook)!r}), Path({str(one.output)!r}), "
         f"{dict(one.parameters)!r}, Path({str(one.log)!r}))]))"
     )

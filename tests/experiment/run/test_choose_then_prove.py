@@ -38,13 +38,21 @@ def checked(tmp_path, doubles):
     return race_plan(tmp_path)
 
 
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Run a plan in one folder; return the run, its record, and the (folder, variant) that were run in this start."""
+
+    def run_here(planned, after=lambda job: ""):
+        done = run_jobs_here(monkeypatch, after)
+        run = run_plan(planned, tmp_path / "run", options=SILENT)
+        return run, read_race(run.path), done
+
+    return run_here
+
+
 @pytest.mark.slow
-def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(
-    checked, tmp_path, monkeypatch, without_reports
-):
-    done = run_jobs_here(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
-    race = read_race(run.path)
+def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(checked, start, without_reports):
+    run, race, done = start(checked)
     assert RunFolder.open(run.path) == run
 
     assert [(one.n_questions, len(one.standings), len(one.dropped)) for one in race.rounds] == [(12, 4, 0), (20, 4, 0)]
@@ -69,19 +77,11 @@ def test_a_race_drops_in_rounds_and_proves_the_winner_on_other_questions(
 
 
 @pytest.mark.slow
-def test_the_report_shows_the_race_with_its_rounds_and_what_was_given_up(checked, tmp_path, monkeypatch):
-    run_jobs_here(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
+def test_the_report_shows_the_race_with_its_rounds_and_what_was_given_up(checked, start):
+    run, _, _ = start(checked)
     page = (run.path / "report.html").read_text()
-    for said in (
-        "The race",
-        'href="rounds/1/report.html"',
-        "162 times",
-        "244 times",
-        "34% were saved",
-        "Neither dropped",
-    ):
-        assert said in page, said
+    told = ("The race", 'href="rounds/1/report.html"', "162 times", "244 times", "34% were saved", "Neither dropped")
+    assert [said for said in told if said not in page] == []
     assert (run.path / "rounds/1/report.html").is_file()
     assert "## The race" in (run.path / "report.md").read_text()
     assert "rounds of the race" in compare_text(run.path, only=["race"])
@@ -90,45 +90,37 @@ def test_the_report_shows_the_race_with_its_rounds_and_what_was_given_up(checked
 
 
 @pytest.mark.slow
-def test_a_race_that_was_ended_goes_on_and_runs_nothing_twice(checked, tmp_path, monkeypatch, without_reports):
+def test_a_race_that_was_ended_goes_on_and_runs_nothing_twice(checked, start, tmp_path, without_reports):
     def stop(job):
-        if len(done) == 6:
+        ended.append((Path(job.parameters["QUESTIONS"]).parent.name, job.name))
+        if len(ended) == 6:
             raise KeyboardInterrupt
         return ""
 
-    done = run_jobs_here(monkeypatch, stop)
+    ended = []
     with pytest.raises(KeyboardInterrupt):
-        run_plan(checked, tmp_path / "run", options=SILENT)
+        start(checked, stop)
     assert len(read_race(tmp_path / "run").rounds) == 1
-    again = run_jobs_here(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
-    assert not set(done[:5]) & set(again)
-    once = list(again)
-    run_plan(checked, tmp_path / "run", options=SILENT)
-    assert again == once and read_race(run.path).winner
+    _, _, again = start(checked)
+    assert not set(ended[:5]) & set(again)
+    _, race, more = start(checked)
+    assert more == [] and race.winner
     assert to_try_again(checked, tmp_path / "run").keys() == {one.variant_id for one in checked.variants}
 
 
 @pytest.mark.slow
-def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, without_reports):
+def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, start, without_reports):
     changes = {
         "factors": {"query.rewrite": ["llm"], "retrieval.mode": ["dense", "bm25", "tfidf"]},
         "limits": {"calls": 70},
     }
     checked = race_plan(tmp_path, **changes)
-    run_jobs_here(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
+    run, _, _ = start(checked)
     assert failures(run) and "limits.calls = 70" in failures(run)[0]
     first = len(doubles.chat.requests)
     assert first <= 70
-    raised = replace(
-        checked,
-        experiment=checked.experiment.model_copy(
-            update={"limits": checked.experiment.limits.model_copy(update={"calls": 500})}
-        ),
-    )
-    run = run_plan(raised, tmp_path / "run", options=SILENT)
-    race = read_race(run.path)
+    limits = checked.experiment.limits.model_copy(update={"calls": 500})
+    run, race, _ = start(replace(checked, experiment=checked.experiment.model_copy(update={"limits": limits})))
     assert failures(run) == [] and race.winner and not race.stopped
     spent = race.cost.calls + sum(row["calls_spent"] for row in run.manifest()["spent"])
     assert spent == len(doubles.chat.requests) == run.manifest()["limits"]["calls"]["used"]
@@ -136,14 +128,12 @@ def test_limits_hold_for_the_race_as_a_whole(tmp_path, doubles, monkeypatch, wit
 
 
 @pytest.mark.slow
-def test_what_an_outage_took_drops_nobody_until_it_was_tried_again(checked, tmp_path, monkeypatch, without_reports):
-    done = run_jobs_here(monkeypatch, _outage_in("mode-tfidf"))
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
+def test_what_an_outage_took_drops_nobody_until_it_was_tried_again(checked, start, without_reports):
+    run, _, done = start(checked, _outage_in("mode-tfidf"))
     (told,) = [one for one in failures(run) if "race" in one]
     assert "stops after round 1, as 3 failures in it" in told and {folder for folder, _ in done} == {"1"}
-    again = run_jobs_here(monkeypatch, _outage_in("mode-tfidf"))
-    run = run_plan(checked, tmp_path / "run", options=SILENT)  # no better: they count as failed
-    assert again[0] == ("1", "mode-tfidf") and read_race(run.path).winner
+    _, race, again = start(checked, _outage_in("mode-tfidf"))  # no better: they count as failed
+    assert again[0] == ("1", "mode-tfidf") and race.winner
 
 
 def _outage_in(variant):
@@ -158,47 +148,27 @@ def _outage_in(variant):
 
 
 @pytest.mark.slow
-def test_a_variant_that_fails_is_dropped_and_told(checked, tmp_path, monkeypatch):
-    run_jobs_here(monkeypatch, lambda job: "The kernel died." if job.name == "mode-bm25" else "")
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
-    race = read_race(run.path)
+def test_a_variant_that_fails_is_dropped_and_told(checked, start):
+    run, race, _ = start(checked, lambda job: "The kernel died." if job.name == "mode-bm25" else "")
     assert race.rounds[0].standings[-1].variant_id == "mode-bm25" and race.winner != "mode-bm25"
     assert any(one.startswith("rounds/1: Variant mode-bm25 failed: The kernel died.") for one in failures(run))
     assert "Dropped without any score: mode-bm25" in (run.path / "report.md").read_text().replace("\\", "")
 
 
 @pytest.mark.slow
-def test_a_race_of_named_pipelines(tmp_path, doubles, monkeypatch, without_reports):
+def test_a_race_of_named_pipelines(tmp_path, doubles, start, without_reports):
     variants = {mode: {"retrieval.mode": mode} for mode in ("dense", "bm25", "tfidf")}
-    checked = race_plan(tmp_path, factors={}, variants=variants)
-    run_jobs_here(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
-    assert [one.variant_id for one in run.variants] == ["dense", read_race(run.path).winner]
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"n_asked": 40}, "and the proof needs 30 others"),
-        ({"design": "grid"}, "race: belongs to the design racing, got grid"),
-        ({"race": {"round": [5]}}, "race.rounds"),
-        ({"factors": {"retrieval.mode": ["dense", "bm25"]}}, "take the design one_factor"),
-    ],
-)
-def test_what_can_be_no_race_is_told_before_anything_runs(tmp_path, doubles, changes, told):
-    with pytest.raises(ExperimentError, match=told):
-        race_plan(tmp_path, **changes)
+    run, race, _ = start(race_plan(tmp_path, factors={}, variants=variants))
+    assert [one.variant_id for one in run.variants] == ["dense", race.winner]
 
 
 @pytest.mark.slow
-def test_a_damaged_record_is_made_anew_and_what_ran_is_kept(checked, tmp_path, monkeypatch, caplog, without_reports):
-    done = run_jobs_here(monkeypatch)
-    run = run_plan(checked, tmp_path / "run", options=SILENT)
-    before, n_done = read_race(run.path), len(done)
+def test_a_damaged_record_is_made_anew_and_what_ran_is_kept(checked, start, caplog, without_reports):
+    run, before, _ = start(checked)
     (run.path / "race.json").write_text("{")
-    run_plan(checked, run.path, options=SILENT)
+    _, race, done = start(checked)
     assert "race.json is damaged" in caplog.text
-    assert len(done) == n_done and read_race(run.path).rounds == before.rounds
+    assert done == [] and race.rounds == before.rounds
 
 
 def test_a_round_says_that_it_proves_nothing_and_why(checked):
@@ -251,10 +221,8 @@ def planned(tmp_path, scripted):
     return race_plan(tmp_path, design="staged", factors=FACTORS, race=None, choose=20)
 
 
-def test_the_best_of_each_stage_is_carried_on_and_the_last_is_proven_on_other_questions(planned, tmp_path, monkeypatch):
-    done = run_jobs_here(monkeypatch)
-    run = run_plan(planned, tmp_path / "run", options=SILENT)
-    race = read_race(run.path)
+def test_the_best_of_each_stage_is_carried_on_and_the_last_is_proven_on_other_questions(planned, start):
+    run, race, done = start(planned)
     assert [(one.title, one.standings[0].variant_id) for one in race.rounds] == [
         ("corpus", "baseline"),
         ("retrieval", "mode-bm25"),
@@ -272,8 +240,7 @@ def test_the_best_of_each_stage_is_carried_on_and_the_last_is_proven_on_other_qu
     assert "one comparison, whose p-value needs no correction" in told[2]
     assert compare(run.path).run.pairs == ((race.winner, "baseline"),)
 
-    again = run_plan(planned, tmp_path / "run", options=SILENT)
-    assert read_race(again.path).rounds == race.rounds
+    assert start(planned)[1].rounds == race.rounds
 
 
 def test_the_dry_run_shows_the_stages_in_the_order_of_the_pipeline(planned):
@@ -285,26 +252,29 @@ def test_the_dry_run_shows_the_stages_in_the_order_of_the_pipeline(planned):
 
 
 @pytest.mark.slow
-def test_where_no_stage_finds_better_the_runner_up_is_proven(tmp_path, scripted, monkeypatch):
-    run_jobs_here(monkeypatch)
-    planned = race_plan(
-        tmp_path, design="staged", factors={"retrieval.mode": ["bm25", "dense", "tfidf"]}, race=None, choose=20
-    )
-    run = run_plan(planned, tmp_path / "run", options=SILENT)
-    race = read_race(run.path)
+def test_where_no_stage_finds_better_the_runner_up_is_proven(tmp_path, scripted, start):
+    factors = {"retrieval.mode": ["bm25", "dense", "tfidf"]}
+    run, race, _ = start(race_plan(tmp_path, design="staged", factors=factors, race=None, choose=20))
     assert race.winner == "mode-tfidf"
     assert "no stage found anything better" in race_sentences(race, cost_of(run))[0]
+
+
+STAGED = {"design": "staged", "factors": FACTORS, "race": None}
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"factors": {"retrieval.mode": ["dense", "bm25"]}}, "staged chooses among at least three variants"),
-        ({"choose": 40}, "choose: 40 questions choose and the proof needs 30 others, 70 in all"),
-        ({"n": 4}, "n: belongs to the design fractional, random or optuna, got staged"),
-        ({"race": {"rounds": [12]}}, "race: belongs to the design racing, got staged"),
+        ({"n_asked": 40}, "and the proof needs 30 others"),
+        ({"design": "grid"}, "race: belongs to the design racing, got grid"),
+        ({"race": {"round": [5]}}, "race.rounds"),
+        ({"factors": {"retrieval.mode": ["dense", "bm25"]}}, "take the design one_factor"),
+        (STAGED | {"factors": {"retrieval.mode": ["dense", "bm25"]}}, "staged chooses among at least three variants"),
+        (STAGED | {"choose": 40}, "choose: 40 questions choose and the proof needs 30 others, 70 in all"),
+        (STAGED | {"n": 4}, "n: belongs to the design fractional, random or optuna, got staged"),
+        (STAGED | {"race": {"rounds": [12]}}, "race: belongs to the design racing, got staged"),
     ],
 )
-def test_what_no_search_can_do_is_one_sentence(tmp_path, scripted, changes, said):
+def test_what_cannot_be_run_is_one_sentence_before_anything_does(tmp_path, doubles, changes, said):
     with pytest.raises(ExperimentError, match=said):
-        race_plan(tmp_path, **{"design": "staged", "factors": FACTORS, "race": None} | changes)
+        race_plan(tmp_path, **changes)

@@ -56,6 +56,11 @@ def base(tmp_path, doubles):
     return rag_lab.Pipeline(write_dataset(tmp_path), CONFIG)
 
 
+@pytest.fixture
+def both(base):
+    return {"base": base, "two": base.set("rerank.final_k", 2)}
+
+
 def test_values_objects_and_metrics_of_ones_own_are_compared(base, doubles):
     likely, mine = base.set("rerank.name", "query_likelihood"), base.replace(rerank=Shortest(keep=2))
     found = rag_lab.compare({"base": base, "likely": likely, "mine": mine}, [NDCG, n_ranked])
@@ -99,8 +104,8 @@ def test_what_it_computed_is_never_paid_for_again(base, doubles):
     assert again.differences.equals(first.differences)
 
 
-def test_it_leaves_a_run_folder_that_reports_and_comparisons_read(base):
-    found = rag_lab.compare({"base": base, "two": base.set("rerank.final_k", 2)}, [NDCG])
+def test_it_leaves_a_run_folder_that_reports_and_comparisons_read(both):
+    found = rag_lab.compare(both, [NDCG])
     run = RunFolder.open(found.run.path)
     assert (run.baseline, run.metrics, len(run.questions)) == ("base", (NDCG,), 3)
     assert run.path.name == run.name and run.name.startswith("base_vs_two-")  # a name that can be said
@@ -120,8 +125,7 @@ def test_a_margin_is_declared_before_pipelines_run_and_post_hoc_of_what_was_run(
         rag_lab.compare(both, [NDCG], margin={NDCG: 2.0}, progress=False)
 
 
-def test_questions_are_a_number_or_ids(base):
-    both = {"base": base, "two": base.set("rerank.final_k", 2)}
+def test_questions_are_a_number_or_ids(both):
     assert len(rag_lab.compare(both, questions=2).run.questions) == 2
     assert rag_lab.compare(both, questions=["q3", "q1"]).run.questions == ("q1", "q3")
 
@@ -149,7 +153,11 @@ def test_what_cannot_be_compared_is_one_sentence(base, tmp_path):
         ({"a": base, "A": base}, {}, "'A' cannot name a folder beside the others"),
         ({"a": base, "b": other}, {}, "a and b have not the same documents and questions"),
         ({"a": base}, {"questions": 0}, "how many"),
-        ({"a": base}, {"questions": ["q9"]}, "Unknown question 'q9'"),
+        (
+            {"a": base},
+            {"questions": ["q9"]},
+            r"Unknown question 'q9'.*allowed are q1.*more than one word is a question",
+        ),
         ({"a": base}, {"metrics": ["retrieval.ndgc@10"]}, "Unknown metric"),
         ({"a": base}, {"metrics": ["ragas.faithfulness"]}, "needs a judge"),
         (
@@ -177,24 +185,17 @@ def test_texts_are_asked_and_without_labels_no_pipeline_is_called_better(tmp_pat
     assert write_report(found.run.path)
 
 
-def test_a_text_that_the_data_set_knows_has_its_labels(base):
-    both = {"base": base, "two": base.set("rerank.final_k", 2)}
+def test_a_text_that_the_data_set_knows_has_its_labels(both):
     texts = [" what does ALARM A7 of the oven mean?", "Is there a second oven?"]
     found = rag_lab.compare(both, questions=texts)
     assert found.run.questions == ("q2", "asked-2")
     assert found.quality_metrics == (NDCG,)
 
 
-def test_labels_that_were_written_since_are_seen(base):
-    both = {"base": base, "two": base.set("rerank.final_k", 2)}
+def test_labels_that_were_written_since_are_seen(base, both):
     assert len(rag_lab.compare(both).run.questions) == 3
     with (base.dataset.path / "questions.jsonl").open("a") as file:
         file.write(
             '{"id": "q9", "question": "Fish?", "evidence": [{"source": "canteen.txt", "quote": "there is fish"}]}\n'
         )
     assert rag_lab.compare(both).run.questions == ("q1", "q2", "q3", "q9")
-
-
-def test_a_word_that_is_no_id_is_no_question(base):
-    with pytest.raises(RagLabError, match=r"q77.*allowed are q1.*more than one word is a question"):
-        rag_lab.compare({"base": base}, questions=["q77"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from loopback_chat import loopback_chat
-from small_plans import write_machines_sweep
+from small_plans import values, write_machines_sweep
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
@@ -183,3 +184,21 @@ def test_ctrl_c_ends_the_sweep_says_how_to_go_on_and_leaves_no_temporary_folder(
         time.sleep(3)
         assert len(chat.prompts) <= asked + 1  # the kernel ends with the sweep
     assert out == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most_kb", [20, 90])
+def test_a_sweep_without_room_says_so_and_goes_on_once_there_is_some(tmp_path, most_kb):
+    path = write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]})
+    command = [*COMMAND, "sweep", str(path), "--out", str(tmp_path / "run")]
+
+    def no_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_kb * 1024, most_kb * 1024))
+
+    short = subprocess.run(command, capture_output=True, text=True, preexec_fn=no_room)
+    assert short.returncode != 0
+    assert "Traceback" not in short.stderr
+    assert "room" in short.stderr.splitlines()[-1]
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert values(RunFolder.open(tmp_path / "run")) == values(sweep(path, tmp_path / "other", progress=False))
