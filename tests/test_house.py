@@ -153,8 +153,8 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_352,  # 1_100
-    "_kit": 1_950,  # 1_800
-    "memory": 1_400,  # 1_300
+    "_kit": 1_925,  # 1_800
+    "memory": 1_385,  # 1_300
     "models": 7_656,  # 7_300
     "stores": 1_483,  # 1_500
     "corpus": 4_750,  # 4_600
@@ -163,13 +163,13 @@ MOST_LINES = {
     "corpus_profile": 393,  # 400
     "statistics": 3_500,  # 3_500
     "evaluation": 3_302,  # 3_300
-    "runs": 1_290,  # 1_200
+    "runs": 1_240,  # 1_200
     "comparison": 4_987,  # 4_400
     "report": 3_030,  # 2_700
     "experiment": 9_230,  # 7_600
-    "notebook": 2_710,  # 2_600
-    "testing": 1_261,  # 1_200
-    "cli": 2_621,  # 2_300
+    "notebook": 2_650,  # 2_600
+    "testing": 1_222,  # 1_200
+    "cli": 2_600,  # 2_300
 }
 MOST_MODULES = 400
 MOST_NAMED = 73  # classes, functions and methods for each 1,000 lines; 60

@@ -15,7 +15,6 @@ from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NamedTuple
 
 from rag_lab._kit.machine import in_kernel, owned_by_user, read_owned
 from rag_lab.errors import ConfigError
@@ -121,14 +120,8 @@ _KEY_SENT_TO = {
 }
 
 
-class EnvNames(NamedTuple):
-    """The names in one file: those that were put into the environment, and those that never are."""
-
-    taken: tuple[str, ...]
-    refused: tuple[str, ...]
-
-
-env_files_read: dict[Path, EnvNames] = {}  # by this process; values are not kept
+# By this process: of each file the names that were put into the environment, and those that never are; no values.
+env_files_read: dict[Path, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
 
 def read_env_files(folder: Path | None = None) -> None:
@@ -152,10 +145,10 @@ def read_env_files(folder: Path | None = None) -> None:
         good = {n: v for n, v in values.items() if _TAKEN.fullmatch(n) and n not in _NOT_TAKEN and "${" not in v}
         new = {name: value for name, value in good.items() if name not in os.environ}
         os.environ.update(new)
-        env_files_read[path] = EnvNames(tuple(sorted(new)), tuple(sorted(values.keys() - good.keys())))
-    for path, names in env_files_read.items():
+        env_files_read[path] = (tuple(sorted(new)), tuple(sorted(values.keys() - good.keys())))
+    for path, (taken, _) in env_files_read.items():
         for address, key in _KEY_SENT_TO.items():
-            if address in names.taken and key not in names.taken and os.environ.get(key):
+            if address in taken and key not in taken and os.environ.get(key):
                 print(f"{path} names the server that {key} is sent to: {os.environ[address]}", file=sys.stderr)
 
 

@@ -265,10 +265,10 @@ def doctor() -> None:
     typer.echo("Keys")
     for name in sorted({name for _, _, provider in known for name in provider.env}):
         typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")
-    for path, names in env_files_read.items():
-        typer.echo(f"  from {path}: {', '.join(names.taken) or 'nothing that the environment does not name itself'}")
-        if names.refused:
-            typer.echo(f"  never from a file .env: {', '.join(names.refused)}")
+    for path, (taken, refused) in env_files_read.items():
+        typer.echo(f"  from {path}: {', '.join(taken) or 'nothing that the environment does not name itself'}")
+        if refused:
+            typer.echo(f"  never from a file .env: {', '.join(refused)}")
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     gpu = ", ".join(gpus) if torch.cuda.is_available() else "none that torch sees; models run on the CPU"
     typer.echo(f"GPU        {gpu}")

@@ -21,8 +21,8 @@ def test_verdicts_are_short_beside_the_difference_that_they_are_about() -> None:
 
 
 def test_a_number_has_three_decimals_below_ten_and_fewer_above_and_a_zero_no_sign() -> None:
-    written = ["0.712", "−0.045", "0.000", "12.3", "10,542"]
-    assert [numbers.plain(value) for value in (0.71249, -0.0454, -0.0001, 12.34, 10542.4)] == written
+    written = ["0.712", "−0.045", "0.000", "10.0", "12.3", "1,000", "10,542"]
+    assert [numbers.plain(value) for value in (0.71249, -0.0454, -0.0001, 10, 12.34, 1000, 10542.4)] == written
     assert [numbers.signed(value) for value in (0.0001, -0.0001, 2)] == ["0.000", "0.000", "+2.000"]
 
 

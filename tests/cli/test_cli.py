@@ -82,8 +82,7 @@ def test_a_mistake_is_a_sentence_and_status_2(rag_lab, tmp_path, monkeypatch, ar
 
 def test_a_wrong_option_is_status_2_without_a_traceback(rag_lab):
     status, _, err = rag_lab("sweep", "x.yaml", "--job", "2")
-    assert status == 2
-    assert "Traceback" not in err
+    assert status == 2 and "Traceback" not in err
 
 
 def test_all_problems_of_an_experiment_are_told_and_nothing_is_written(rag_lab, tmp_path, monkeypatch):
@@ -160,9 +159,7 @@ def test_datasets_are_listed_and_checked_with_their_documents(rag_lab, tmp_path,
     (path / "corpus" / "bad.pdf").write_bytes(b"%PDF-1.4 nonsense")
     assert "small" in rag_lab("datasets", "list")[1]
     status, out, _ = rag_lab("datasets", "check", "small")
-    assert status == 0
-    for said in ("gone.pdf", "empty.txt", "bad.pdf"):
-        assert said in out
+    assert status == 0 and all(said in out for said in ("gone.pdf", "empty.txt", "bad.pdf"))
 
 
 def test_a_table_is_imported(rag_lab, tmp_path, monkeypatch):
@@ -190,18 +187,10 @@ def test_doctor_says_whether_a_key_is_set_and_never_what_it_is(rag_lab, monkeypa
 
 
 def test_settings_are_read_as_yaml_reads_them():
-    settings = [
-        "rerank.final_k=3",
-        "query.hyde=none",
-        "answer.thinking=true",
-        "models.hyde=openai:a:3b?base_url=http://h/v1",
-    ]
-    assert parse_settings(settings) == {
-        "rerank.final_k": 3,
-        "query.hyde": "none",
-        "answer.thinking": True,
-        "models.hyde": "openai:a:3b?base_url=http://h/v1",
-    }
+    model = "openai:a:3b?base_url=http://h/v1"
+    settings = ["rerank.final_k=3", "query.hyde=none", "answer.thinking=true", f"models.hyde={model}"]
+    read = {"rerank.final_k": 3, "query.hyde": "none", "answer.thinking": True, "models.hyde": model}
+    assert parse_settings(settings) == read
     with pytest.raises(ConfigError) as error:
         parse_settings(["a", "=3", "b=[1"])
     assert str(error.value).count("key=value") == 3

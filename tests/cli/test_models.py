@@ -86,8 +86,7 @@ def test_replies_that_change_are_shown_without_what_a_terminal_obeys(monkeypatch
 
 
 def test_the_requests_differ_in_length():
-    lengths = {len(str(models._request(n, 8).messages)) for n in range(6)}
-    assert len(lengths) == 6
+    assert len({len(str(models._request(n, 8).messages)) for n in range(6)}) == 6
 
 
 def test_a_card_is_told_without_loading_anything():

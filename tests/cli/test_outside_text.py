@@ -124,16 +124,8 @@ def test_no_control_character_reaches_a_terminal(terminal, evil, run_dir, tmp_pa
     assert status in (None, 0, 1, 2)
     assert "\rEVIL" not in told  # only a progress bar goes back to the start of its line
     assert controls_in(told.replace("\r", "").replace("\x1b[A", "")) == []
-
-
-def test_what_is_hidden_from_the_terminal_is_shown(terminal, evil):
-    with openai_server(evil_error) as failing:
-        model = f"models.generation=openai:m?base_url={failing.url}&max_attempts=1"
-        own = ["--set", "answer.name=llm"]
-        told, status = terminal("ask", "Where is the evil press?", "--dataset", "evil", "--set", model, *own)
-    assert status == 1
-    assert r"\x1b]52;c;ZXZpbA==\x07" in told
-    assert r"\u202e" in told
+    if command == "ask error":  # what is hidden from the terminal is shown
+        assert status == 1 and r"\x1b]52;c;ZXZpbA==\x07" in told and r"\u202e" in told
 
 
 def test_no_control_character_stands_in_a_report(run_dir):

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from small_dataset import write_dataset
 
@@ -10,6 +8,7 @@ from rag_lab.experiment.run.variant_work import VariantProgress, to_parameters
 from rag_lab.notebook.variant import VariantRun
 from rag_lab.notebook.views.pipeline_view import summary_table
 from rag_lab.records import Answer, Hit, Passage, Score, Trace
+from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.runs.variant_files import LiveVariant, read_live
 from rag_lab.stages.stage import Outcome
 from rag_lab.testing import openai_server
@@ -19,34 +18,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def parameters(tmp_path):
-    return to_parameters(PipelineConfig()) | {
-        "DATASET": str(write_dataset(tmp_path)),
-        "CONFIG": "",
-        "OUT": "",
-        "QUESTIONS": "",
-        "METRICS": "retrieval.mrr@10, cost.usd,",
-        "METRIC_EMBEDDING": "",
-        "JUDGE": "",
-        "JUDGE_LANGUAGE": "",
-        "REPEATS": 2,
-        "_private": object(),
-    }
+    empty = dict.fromkeys(("CONFIG", "OUT", "QUESTIONS", "METRIC_EMBEDDING", "JUDGE", "JUDGE_LANGUAGE"), "")
+    given = {"DATASET": str(write_dataset(tmp_path)), "METRICS": "retrieval.mrr@10, cost.usd,", "REPEATS": 2}
+    return to_parameters(PipelineConfig()) | empty | given | {"_private": object()}
 
 
 def write_plan(folder, questions, answered):
-    folder.mkdir()
-    plan = {
-        "name": "n",
-        "question": "q",
-        "dataset": "d",
-        "baseline": "baseline",
-        "metrics": [],
-        "repeats": 1,
-        "variants": [{"variant_id": "baseline", "label": "baseline", "changes": {}}],
-        "questions": questions,
-        "answered": answered,
-    }
-    (folder / "plan.json").write_text(json.dumps(plan))
+    baseline = VariantPlan("baseline", "baseline")
+    RunFolder(folder, "n", "q", "d", "baseline", (), 1, (baseline,), tuple(questions), tuple(answered)).write_plan()
     return str(folder / "plan.json")
 
 

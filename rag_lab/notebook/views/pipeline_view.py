@@ -23,7 +23,7 @@ from rag_lab.report.shown_comparison import shown_frame
 from rag_lab.report.table import Table
 from rag_lab.runs.variant_files import to_frame
 from rag_lab.stages.steps import STEPS
-from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.summaries import summary
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def summary_table(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFra
 def _summary_view(title: str, numbers: pd.DataFrame) -> View:
     rows = tuple(
         (
-            (_scale(str(metric)) or SHARE).named(str(metric)),
+            (info.scale if (info := find_info(str(metric))) else SHARE).named(str(metric)),
             plain(row["mean"]),
             interval(row["low"], row["high"]),
             f"{row['scored']}/{row['asked']}",
@@ -176,15 +176,9 @@ def _summary_view(title: str, numbers: pd.DataFrame) -> View:
 
 
 def _numbers(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
-    scales = {metric: scale for metric in metrics if (scale := _scale(metric))}
+    scales = {metric: info.scale for metric in metrics if (info := find_info(metric))}
     table = summary(to_frame({"variant": scores}), scales=scales).set_index("metric")
     return table.reindex(list(metrics))[_COLUMNS]
-
-
-def _scale(metric: str) -> Scale | None:
-    """Return range and direction of a metric that is built in."""
-    info = find_info(metric)
-    return info.scale if info else None
 
 
 def scores_view(scores: Sequence[Score]) -> View:

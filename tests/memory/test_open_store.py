@@ -1,21 +1,25 @@
-"""What holds of a store wherever it is: in SQLite files, or in a real PostgreSQL."""
+"""The two kinds of store keep, claim and refuse alike; a file that is damaged is a sentence."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from doubles import Shout
+from other_user import as_nobody, needs_root
 from postgres import needs_postgres
 
 from rag_lab._kit.machine import Process
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.ledger import Caller, Failing, Ledger, Made, Used
-from rag_lab.memory.open_store import VARIABLE, WAIT_VARIABLE, opened_schema, opened_store
+from rag_lab.memory.open_store import VARIABLE, WAIT_VARIABLE, opened, opened_schema, opened_store
 from rag_lab.memory.rate_limits import RateLimitStore, Rates
 from rag_lab.memory.results import Memory, Work, checksum
 from rag_lab.models.remembered_vectors import RememberedEmbedder
@@ -302,3 +306,41 @@ def test_a_database_of_a_newer_version_is_refused(server, tmp_path, monkeypatch)
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path))
     with pytest.raises(RagLabError, match=f"The database at 127.0.0.1:.* {NEWER}"):
         Memory(tmp_path / "stages.sqlite").recall(["a"])
+
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS facts (fact TEXT)"
+
+
+@pytest.fixture
+def folder():
+    """A folder that another user can enter, unlike those of pytest."""
+    found = Path(tempfile.mkdtemp())
+    found.chmod(0o755)
+    yield found
+    shutil.rmtree(found)
+
+
+def write(path, **options):
+    with opened(path, SCHEMA, **options) as database, database:
+        database.execute("INSERT INTO facts VALUES ('oil')")
+
+
+@needs_root
+def test_what_cannot_be_written_is_read_all_the_same(folder):
+    write(folder / "facts.sqlite", private=False)
+
+    def look():
+        with opened(folder / "facts.sqlite", SCHEMA) as database:
+            print(*database.execute("SELECT fact FROM facts").fetchone())
+        with pytest.raises(RagLabError, match="readonly database; see that its folder can be written"):
+            write(folder / "facts.sqlite")
+
+    assert as_nobody(look) == "oil\n"
+    assert [path.name for path in folder.iterdir()] == ["facts.sqlite"]
+
+
+def test_what_is_remembered_is_for_its_owner_alone(folder):
+    with opened(folder / "new" / "facts.sqlite", SCHEMA) as database, database:
+        database.execute("INSERT INTO facts VALUES ('oil')")
+        made = list((folder / "new").iterdir())
+        assert len(made) > 1 and not any(path.stat().st_mode & 0o077 for path in [folder / "new", *made])

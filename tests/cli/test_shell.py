@@ -1,3 +1,5 @@
+"""What reaches the terminal, by whatever way, goes through the door."""
+
 import io
 import logging
 import sys
@@ -71,6 +73,11 @@ def test_a_bar_is_drawn_over_itself_on_a_terminal_and_is_lines_in_a_file(written
     assert "\rX" not in told
     assert ("\r" in told) == written.is_terminal
     assert "50%" in told and "told\n" in told
+
+
+@pytest.mark.parametrize("move", ["\x1b[A", "\x1b[A\x1b[A", "\r    \r"])
+def test_a_bar_goes_back_and_empties_its_line_on_a_terminal_alone(written, move):
+    assert written(lambda: sys.stderr.write(move)) == (move if written.is_terminal else "")
 
 
 def test_what_the_encoding_cannot_write_is_escaped():
