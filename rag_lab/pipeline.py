@@ -13,8 +13,7 @@ from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
-from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, open_index
-from rag_lab.corpus.found_chunks import locate_all
+from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, locate_all, open_index
 from rag_lab.data.dataset import Dataset, dataset_of
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed

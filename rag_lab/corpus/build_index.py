@@ -16,7 +16,7 @@ from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.corpus.chunk_store import AsRead, write_chunks
 from rag_lab.corpus.chunks import Chunks, Cut, chunks, cut, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import Listing, file_digests, named, none_usable
+from rag_lab.corpus.folder import Listing, file_digests, none_usable
 from rag_lab.corpus.load.loader import Loaded, LoadError, loaded_from, loaded_json
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.spans import joined
@@ -90,18 +90,14 @@ def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, h
     try:
         return _ensure(lambda: process(listing, digests, recipe, memory), permanent=True, parts=parts, home=home)
     except _Retryable as found:
-        processed = found.processed
+        processed: Processed = found.args[0]
     # Another index, so that no result of it is taken for one of the whole.
     parts[FOR_NOW] = processed.problems
     return _ensure(lambda: processed, permanent=False, parts=parts, home=home)
 
 
 class _Retryable(Exception):  # noqa: N818
-    """Another attempt may read more of some files."""
-
-    def __init__(self, processed: Processed) -> None:
-        super().__init__()
-        self.processed = processed
+    """Another attempt may read more of some files; its argument is what was processed."""
 
 
 def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[str, Any], home: Path) -> Path:
@@ -196,7 +192,7 @@ def process(listing: Listing, digests: Mapping[str, str], recipe: Recipe, memory
                 children = [child for item in spans for child in item.children]
                 if losses := splitter.losses(document.text, children):
                     problems.append((source, page + losses))
-            documents.append(listing.owned(named(replace(document, source=source))))
+            documents.append(listing.owned(replace(document, source=source)))
             flat.append(spans)
     if not documents:
         reasons = [f"{listing.files[source]}: {reason}" for source, reason in problems]

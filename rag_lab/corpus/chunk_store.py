@@ -23,6 +23,7 @@ from rag_lab.corpus.spans import PageStarts, page_span
 from rag_lab.records import Chunk, Document, Evidence, Hit, Level
 from rag_lab.stores.engine import Found
 
+Children = list[Chunk]  # of one unit
 AnyRecord = TypeVar("AnyRecord", Document, Chunk)
 Place = tuple[str, int | None, int, int]  # source, page, start, end
 
@@ -186,7 +187,13 @@ def best_units(chunks: ChunkStore, level: Level, search: Search, n_queries: int,
                 parent_id = chunk_id.rpartition("/")[0]
                 unit_id = {"child": chunk_id, "parent": parent_id}.get(level) or f"{chunks.spans[parent_id][0]}#"
                 if unit_id not in best:
-                    place = _place_of_unit(chunks, level, chunk_id, parent_id)
+                    place = chunks.spans[parent_id]
+                    if level == "child":
+                        child = chunks.child(chunk_id)
+                        place = child.source, child.page, child.start, child.end
+                    elif level == "document":
+                        document = chunks.document(*place[:2])
+                        place = document.source, document.page, 0, len(document.text)
                     best[unit_id] = Hit(unit_id, chunk_id, *place, score, {step: score})
                 if len(best) == k:
                     break
@@ -196,14 +203,66 @@ def best_units(chunks: ChunkStore, level: Level, search: Search, n_queries: int,
     return hits
 
 
-def _place_of_unit(chunks: ChunkStore, level: Level, chunk_id: str, parent_id: str) -> Place:
-    if level == "child":
-        child = chunks.child(chunk_id)
-        return child.source, child.page, child.start, child.end
-    if level == "parent":
-        return chunks.spans[parent_id]
-    document = chunks.document(*chunks.spans[parent_id][:2])
-    return document.source, document.page, 0, len(document.text)
+class FoundChunks:
+    """Finds the children of a corpus by what others call them. Texts are compared by their words."""
+
+    def __init__(self, chunks: ChunkStore) -> None:
+        self._chunks = chunks
+        found = chunks.children()
+        self._by_id = {child.chunk_id: child for child in found}
+        pairs = groupby(found, key=lambda child: child.parent_id)
+        self._by_parent: dict[str, Children] = {parent_id: list(children) for parent_id, children in pairs}
+
+    def units(self, found: Any) -> list[Children]:
+        """Return the units that one result may mean, the likeliest first, as their children; none where it is unknown.
+
+        `found` is the id of a child or a parent; the text of one, or a piece of it; or an object with `page_content`
+        and `metadata`, of which `chunk_id` is such an id, and `source` and `page` tell equal texts apart.
+        """
+        if isinstance(found, str):
+            return self._named(found) or self._with_text(found)
+        metadata = found.metadata
+        if named := self._named(str(metadata.get("chunk_id", ""))):
+            return named
+        source, page = "/" + str(metadata.get("source", "")).replace("\\", "/"), metadata.get("page")
+        units = self._with_text(found.page_content)
+        units.sort(key=lambda unit: (not source.endswith(f"/{unit[0].source}"), page != unit[0].page))
+        return units
+
+    def _named(self, name: str) -> list[Children]:
+        if name in self._by_id:
+            return [[self._by_id[name]]]
+        return [self._by_parent[name]] if name in self._by_parent else []
+
+    def _with_text(self, text: str) -> list[Children]:
+        words = " ".join(text.split())
+        if not words:
+            return []
+        children, parents = (found.items() for found in self._words)
+        return (
+            [[self._by_id[name]] for name, whole in children if whole == words]
+            or [self._by_parent[name] for name, whole in parents if whole == words]
+            or [[self._by_id[name]] for name, whole in children if words in whole]
+            or [self._around(name, text) for name, whole in parents if words in whole]
+        )
+
+    def _around(self, parent_id: str, text: str) -> Children:
+        """Return the children of a parent that a piece of its text touches; all where its white space differs."""
+        parent, children = self._chunks.parent(parent_id), self._by_parent[parent_id]
+        start = parent.text.find(text.strip())
+        if start < 0:
+            return children
+        start, end = parent.start + start, parent.start + start + len(text.strip())
+        return [child for child in children if child.start < end and child.end > start] or children
+
+    @cached_property
+    def _words(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The words of the children, and of the parents, by their ids."""
+        parents = (self._chunks.parent(parent_id) for parent_id in self._by_parent)
+        return (
+            {child.chunk_id: " ".join(child.text.split()) for child in self._by_id.values()},
+            {parent.chunk_id: " ".join(parent.text.split()) for parent in parents},
+        )
 
 
 _INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space

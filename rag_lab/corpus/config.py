@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, Kind
@@ -74,7 +74,7 @@ class CorpusConfig(Section):
     readers: dict[str, Annotated[str, FILE_READERS]] = Field(
         default_factory=dict, description="suffix: reader of such files, ours or one of your own, module:function"
     )
-    splitter: Annotated[str, SPLITTERS] = Field(
+    splitter: Annotated[str, SPLITTERS, AfterValidator(SPLITTERS.check)] = Field(
         "recursive", description="where children are cut; one of your own is module:function"
     )
     chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
@@ -100,11 +100,6 @@ class CorpusConfig(Section):
                 raise ValueError(f"a suffix is written like .eml, in small letters, got {suffix!r}")
             FILE_READERS.check(name)
         return value
-
-    @field_validator("splitter")
-    @classmethod
-    def _is_splitter(cls, value: str) -> str:
-        return SPLITTERS.check(value)
 
     @model_validator(mode="after")
     def _overlap_is_smaller(self) -> CorpusConfig:

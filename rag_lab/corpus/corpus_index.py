@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from rag_lab.corpus.splitters import splitter_of
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.models.truncation import Truncation
-from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
+from rag_lab.records import Evidence, Hit, Level, Problem, Question
 from rag_lab.stores import registry
 from rag_lab.stores.config import StoreConfig, Unit
 from rag_lab.stores.engine import SearchedRows
@@ -36,6 +36,8 @@ from rag_lab.stores.sparse import Analyzer, AnalyzerChoice, SparseIndex, SparseN
 
 _COUNTS_FORMAT = 1  # raised when what is counted changes
 _COUNTS_FILE = "unread.json"
+_SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
+_NOT_VISIBLE = "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
 TOOK = "took.json"  # with the vectors: the seconds that embedding took, of each text as first computed
 _VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
 
@@ -50,30 +52,6 @@ class TruncatedChildren:
     def of_hits(self, hits: Iterable[Hit]) -> list[int]:
         """Return how many tokens of each hit's child were never embedded."""
         return [self.longer.get(hit.chunk_id, 0) for hit in hits]
-
-
-def truncated_children(
-    embedder: RememberedEmbedder, searched: Path, children: Callable[[], Sequence[Chunk]]
-) -> TruncatedChildren | None:
-    """Return what `embedder` never reads of `children`; None where it does not say how much it reads.
-
-    No weights are loaded. What was counted is kept below `searched`, the folder of what the index is searched by.
-    """
-    limit = embedder.most_tokens
-    if limit is None:
-        return None
-    folder = searched / f"unread-{digest({'format': _COUNTS_FORMAT, 'embedder': dict(embedder.identity())})[:32]}"
-    with whole_folder(folder) as partial:
-        if partial:
-            partial.mkdir()
-            texts = {child.chunk_id: child.text for child in children()}
-            counts = embedder.text_tokens(list(texts.values()), "document")
-            longer = {chunk_id: n - limit for chunk_id, n in zip(texts, counts, strict=True) if n > limit}
-            total = Truncation.of(counts, sum(map(len, texts.values())), limit)
-            found = asdict(TruncatedChildren(total, longer))
-            (partial / _COUNTS_FILE).write_text(json.dumps(found), encoding="utf-8")
-    saved = json.loads((folder / _COUNTS_FILE).read_text(encoding="utf-8"))
-    return TruncatedChildren(Truncation(**saved["total"]), saved["longer"])
 
 
 @dataclass(frozen=True)
@@ -96,29 +74,6 @@ class ChildVectors:
         """Return where they lie below the folder `searched`; they may not be there."""
         return searched / f"vectors-{digest(self.identity())[:32]}"
 
-    def ensure(self, searched: Path, children: Sequence[Chunk]) -> None:
-        """Build the vectors below `searched`, where they are missing or damaged.
-
-        Processes that want them at once build them once.
-        """
-        with whole_folder(self.folder(searched)) as partial:
-            if not partial:
-                return
-            before = self.embedder.replayed.seconds + self.embedder.embedded.seconds
-            vectors = self.embedder.embed_documents([child.text for child in children])
-            took = self.embedder.replayed.seconds + self.embedder.embedded.seconds - before
-            labels = [access_label(child.namespace, child.permissions) for child in children]
-            ids = [child.chunk_id for child in children]
-            registry.stores_of(self.store, self.override).build(partial, ids, vectors, labels, self.store.url)
-            (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
-
-    def open(self, searched: Path) -> SearchedRows:
-        """Return the store that `ensure` built."""
-        return registry.stores_of(self.store, self.override).open(self.folder(searched))
-
-
-_SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
-
 
 class CorpusIndex:
     """The parents and children of one corpus; read only. What is searched is built and opened on first use."""
@@ -138,8 +93,8 @@ class CorpusIndex:
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
         self.chunks = ChunkStore(path / indexes.CHUNKS)  # documents, parents and children with their texts
-        self._truncation: TruncatedChildren | None = None
         self._sparse: dict[tuple[SparseName, Analyzer, Unit, Labels | None], SparseIndex] = {}
+        self._same_text: dict[str, tuple[str, ...]] | None = None
         self._languages: dict[Labels | None, str] = {}
         self._located: dict[Evidence, tuple[Evidence, str]] = {}  # repeats ask for the same
 
@@ -200,12 +155,28 @@ class CorpusIndex:
     def vector_store(self) -> SearchedRows:
         """The children's vectors, built where they are missing."""
         self.ensure_vectors()
-        return self.vectors.open(self.path / indexes.SEARCHED)
+        folder = self.vectors.folder(self.path / indexes.SEARCHED)
+        return registry.stores_of(self.vectors.store, self.vectors.override).open(folder)
 
     def ensure_vectors(self) -> None:
-        """Embed the children and write their vectors, where they are not on disk."""
-        if not self.has_vectors:
-            self.vectors.ensure(self.path / indexes.SEARCHED, self.chunks.children())
+        """Embed the children and write their vectors, where they are missing or damaged.
+
+        Processes that want them at once build them once.
+        """
+        if self.has_vectors:
+            return
+        made, embedder = self.vectors, self.vectors.embedder
+        with whole_folder(made.folder(self.path / indexes.SEARCHED)) as partial:
+            if not partial:
+                return
+            children = self.chunks.children()
+            before = embedder.replayed.seconds + embedder.embedded.seconds
+            vectors = embedder.embed_documents([child.text for child in children])
+            took = embedder.replayed.seconds + embedder.embedded.seconds - before
+            labels = [access_label(child.namespace, child.permissions) for child in children]
+            ids = [child.chunk_id for child in children]
+            registry.stores_of(made.store, made.override).build(partial, ids, vectors, labels, made.store.url)
+            (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
 
     def price(self, *, with_vectors: bool) -> dict[str, Any]:
         """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors."""
@@ -217,14 +188,29 @@ class CorpusIndex:
         seconds = float(json.loads(took.read_bytes())["seconds"]) if took.is_file() else None
         return {"chunks": self.manifest.n_children, "seconds": seconds, "bytes": texts + bytes_on_disk(folder)}
 
-    @property
+    @cached_property
     def truncation(self) -> TruncatedChildren | None:
-        """What the embedding model never reads of the children; None where it does not say how much it reads."""
-        if self._truncation is None:
-            self._truncation = truncated_children(
-                self.vectors.embedder, self.path / indexes.SEARCHED, self.chunks.children
-            )
-        return self._truncation
+        """What the embedding model never reads of the children; None where it does not say how much it reads.
+
+        No weights are loaded. What was counted is kept with what the index is searched by.
+        """
+        embedder = self.vectors.embedder
+        limit = embedder.most_tokens
+        if limit is None:
+            return None
+        made_of = digest({"format": _COUNTS_FORMAT, "embedder": dict(embedder.identity())})
+        folder = self.path / indexes.SEARCHED / f"unread-{made_of[:32]}"
+        with whole_folder(folder) as partial:
+            if partial:
+                partial.mkdir()
+                texts = {child.chunk_id: child.text for child in self.chunks.children()}
+                counts = embedder.text_tokens(list(texts.values()), "document")
+                longer = {chunk_id: n - limit for chunk_id, n in zip(texts, counts, strict=True) if n > limit}
+                total = Truncation.of(counts, sum(map(len, texts.values())), limit)
+                found = asdict(TruncatedChildren(total, longer))
+                (partial / _COUNTS_FILE).write_text(json.dumps(found), encoding="utf-8")
+        saved = json.loads((folder / _COUNTS_FILE).read_text(encoding="utf-8"))
+        return TruncatedChildren(Truncation(**saved["total"]), saved["longer"])
 
     def searched_in(self, store: SearchedRows, name: str) -> CorpusIndex:
         """Return this index with its children searched in `store`; `name` is the identity of what it finds."""
@@ -250,12 +236,23 @@ class CorpusIndex:
 
     def search_terms(
         self, name: SparseName, analyzer: AnalyzerChoice, texts: Sequence[str], k: int, allowed: Labels | None = None,
-        level: Level = "parent",
+        level: Level = "parent", units: Unit = "child",
     ) -> list[list[Hit]]:  # fmt: skip
         """Return the k units of `level` whose best child scores highest for each text in a sparse index.
 
         See `search`; the step is the name of the index. Scores are those of a corpus of the allowed children alone.
+        Where `units` are documents, files are scored: the k highest, each with the unit of it whose child scores
+        highest by itself, by the same method over all children.
         """
+        if units == "document":
+            found = zip(*self.sparse(name, analyzer, units, allowed).search(texts, k), strict=True)
+            of_children = self.search_terms(name, analyzer, texts, max(1, self.manifest.n_files), allowed, "document")
+            hits = []
+            for (sources, scores), children in zip(found, of_children, strict=True):
+                best = {child.source: child.chunk_id for child in children}
+                pairs = [(best[source], score) for source, score in zip(sources, scores, strict=True) if source in best]
+                hits.append(self.units([child for child, _ in pairs], [score for _, score in pairs], k, level, name))
+            return hits
         words = self.sparse(name, analyzer, allowed=allowed)
         with span(f"search {name}", {"rag_lab.queries": len(texts), "rag_lab.k": k}):
             return best_units(
@@ -293,6 +290,8 @@ class CorpusIndex:
 
     def copies(self, source: str) -> list[str]:
         """Return the other indexed files that read the same as this one, page by page."""
+        if self._same_text is None:
+            self._same_text = indexes.files_of_the_same_text(self.chunks.pages())
         return [name for name in self._same_text.get(source, ()) if name != source]
 
     def is_visible(self, source: str, question: Question) -> bool:
@@ -309,10 +308,6 @@ class CorpusIndex:
     def _visible(self, allowed: Labels | None) -> Labels | None:
         """Return those of the labels here that are allowed, None where all are."""
         return None if allowed is None or allowed >= self.chunks.labels else allowed & self.chunks.labels
-
-    @cached_property
-    def _same_text(self) -> dict[str, tuple[str, ...]]:
-        return indexes.files_of_the_same_text(self.chunks.pages())
 
     @cached_property
     def manifest(self) -> indexes.Manifest:
@@ -364,3 +359,27 @@ def open_index(
     path = indexes.ensure_index(listing, digests, recipe, home)
     changes = track(home, corpus_dir, dict(cut_identity(config, recipe.splitter)), digests)
     return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
+
+
+def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
+    """Return the questions with their evidence located, and a problem for each piece of evidence that was not found.
+
+    Evidence in a document that the asker may not see is taken off the question, and its answers in words with it:
+    nothing of such a document may stand in a trace, be it as a label.
+    """
+    located, problems = [], []
+    for question in questions:
+        kept = []
+        for evidence in question.evidence:
+            if index.is_visible(evidence.source, question):
+                found, reason = index.locate(evidence)
+                copies = tuple(source for source in index.copies(found.source) if index.is_visible(source, question))
+                kept.append(replace(found, copies=copies) if copies else found)
+            else:
+                reason = _NOT_VISIBLE
+            if reason:
+                reason = f"evidence of question {question.question_id!r}: {reason}"
+                problems.append(Problem(str(index.corpus_dir / evidence.source), reason))
+        answers = question.answers if len(kept) == len(question.evidence) else ()
+        located.append(replace(question, evidence=tuple(kept), answers=answers))
+    return located, problems

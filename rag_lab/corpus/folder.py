@@ -18,19 +18,9 @@ from rag_lab._kit.digest import digest, whole_file
 from rag_lab._kit.home import PRIVATE
 from rag_lab._kit.wording import counted
 from rag_lab.access import may_see
+from rag_lab.corpus import rules
 from rag_lab.corpus.load.loader import SUFFIX, LoadError, source_in
 from rag_lab.corpus.reading import ALLOWED, LOADERS, load_bounded
-from rag_lab.corpus.rules import (
-    PUBLIC,
-    REMOVED_FILE,
-    Attributes,
-    of_copies,
-    of_link,
-    read_attributes,
-    read_removed,
-    rules_folder,
-    stricter_reason,
-)
 from rag_lab.errors import DatasetError
 from rag_lab.memory.open_store import opened
 from rag_lab.records import Document, Problem, Question
@@ -38,8 +28,9 @@ from rag_lab.records import Document, Problem, Question
 NO_DOCUMENTS = frozenset({"attributes.yaml", "removed.txt", "questions.jsonl"})  # where the folder is its own corpus
 _IGNORED = (".", "~$")  # how names begin that are passed over
 _RUN_FILES = ("plan.json", "variants")  # what a folder of results has, from its first minute on
-REMOVED = f"removed from the index; delete its line in {REMOVED_FILE} to bring it back."
+REMOVED = f"removed from the index; delete its line in {rules.REMOVED_FILE} to bring it back."
 STALE = "is no file of the corpus, so nothing is removed by this line; correct or delete it."
+_UNREADABLE = "the {} cannot be read ({}): change its permissions."
 _NAMED = 100  # files, of which no more are named in one message
 _ELSEWHERE = "the link leads to {}, which is of another namespace"
 
@@ -58,7 +49,9 @@ def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
         links = [name for name in folders if Path(parent, name).is_symlink()]
         wanted = (name for name in names + links if not name.startswith(_IGNORED))
         found += [Path(parent, name).relative_to(folder).as_posix() for name in wanted]
-    problems = [Problem(printable(Path(error.filename)), _unreadable("folder", error.strerror)) for error in closed]
+    problems = [
+        Problem(printable(Path(error.filename)), _UNREADABLE.format("folder", error.strerror)) for error in closed
+    ]
     return sorted(found), problems
 
 
@@ -73,11 +66,7 @@ def refusal(path: Path, folder: Path) -> str:
         return "links to folders are not followed; copy the folder's files."
     if not path.is_file():
         return "the path is a broken link or no ordinary file; remove it."
-    return "" if os.access(path, os.R_OK) else _unreadable("file", os.strerror(errno.EACCES))
-
-
-def _unreadable(kind: str, reason: str | None) -> str:
-    return f"the {kind} cannot be read ({reason}): change its permissions."
+    return "" if os.access(path, os.R_OK) else _UNREADABLE.format("file", os.strerror(errno.EACCES))
 
 
 def printable(path: Path) -> str:
@@ -87,10 +76,10 @@ def printable(path: Path) -> str:
 
 def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
     """Return a function that tells whether the asker of a question may see a file below `corpus_dir`."""
-    rules = read_attributes(corpus_dir, list_files(corpus_dir, None).files)
+    labels = rules.read_attributes(corpus_dir, list_files(corpus_dir, None).files)
 
     def visible(question: Question, source: str) -> bool:
-        label = rules.get(source, PUBLIC)
+        label = labels.get(source, rules.PUBLIC)
         return may_see(question, label.namespace, label.permissions)
 
     return visible
@@ -102,16 +91,17 @@ class Listing:
 
     files: Mapping[str, Path]
     problems: tuple[Problem, ...]
-    attributes: Mapping[str, Attributes] = field(default_factory=dict)  # of the files that a rule fits
+    attributes: Mapping[str, rules.Attributes] = field(default_factory=dict)  # of the files that a rule fits
 
     def owned(self, document: Document) -> Document:
-        """Return a document of one of the files with that file's attributes."""
-        attributes = self.attributes.get(document.source, PUBLIC)
-        return replace(document, namespace=attributes.namespace, permissions=attributes.permissions)
+        """Return a document of one of the files with that file's attributes, and its name where it has no title."""
+        attributes = self.attributes.get(document.source, rules.PUBLIC)
+        title = document.title or PurePosixPath(document.source).stem
+        return replace(document, title=title, namespace=attributes.namespace, permissions=attributes.permissions)
 
     def with_strictest_labels(self, digests: Mapping[str, str]) -> Listing:
         """Return the listing with labels that hold for all files of the same content."""
-        attributes, reasons = of_copies(self.attributes, digests)
+        attributes, reasons = rules.of_copies(self.attributes, digests)
         problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
         return replace(self, attributes=attributes, problems=(*self.problems, *problems))
 
@@ -133,10 +123,10 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
     """
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {ALLOWED} files into it.")
-    (sources, problems), removed = sources_below(folder), read_removed(folder)
-    if rules_folder(folder) == folder or folder.is_symlink():  # a link to a folder that has rules of its own
+    (sources, problems), removed = sources_below(folder), rules.read_removed(folder)
+    if rules.rules_folder(folder) == folder or folder.is_symlink():  # a link to a folder that has rules of its own
         sources = [source for source in sources if source not in NO_DOCUMENTS]
-    removed_file = str(rules_folder(folder) / REMOVED_FILE)
+    removed_file = str(rules.rules_folder(folder) / rules.REMOVED_FILE)
     problems += [Problem(removed_file, f"{name!r} {STALE}") for name in sorted(removed.difference(sources))]
     files: dict[str, Path] = {}
     unsupported: dict[str, list[Path]] = defaultdict(list)
@@ -165,15 +155,15 @@ def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing
     files, problems = dict(listing.files), list(listing.problems)
     links = {source: path for source, path in files.items() if path.is_symlink()}
     targets = {name: path.resolve().relative_to(folder.resolve()).as_posix() for name, path in links.items()}
-    attributes = read_attributes(folder, {*sources, *targets.values()})
+    attributes = rules.read_attributes(folder, {*sources, *targets.values()})
     for source, target in targets.items():
-        label = attributes.get(source, PUBLIC)
-        strict = of_link(label, attributes.get(target, PUBLIC))
+        label = attributes.get(source, rules.PUBLIC)
+        strict = rules.of_link(label, attributes.get(target, rules.PUBLIC))
         if strict is None:
             problems.append(Problem(printable(files.pop(source)), f"{_ELSEWHERE.format(target)}; it was not followed."))
         elif strict != label:
             attributes[source] = strict
-            reason = stricter_reason(strict, f"it is a link to {target}")
+            reason = rules.stricter_reason(strict, f"it is a link to {target}")
             problems.append(Problem(printable(links[source]), reason))
     return Listing(files, tuple(problems), attributes)
 
@@ -191,7 +181,7 @@ def load_folder(folder: Path) -> LoadedCorpus:
         except LoadError as error:
             problems.append(Problem(str(path), str(error)))
             continue
-        documents += [listing.owned(named(document)) for document in loaded.documents]
+        documents += [listing.owned(document) for document in loaded.documents]
         problems += [Problem(str(path), warning) for warning in loaded.warnings]
     if not documents:
         raise DatasetError(none_usable(len(listing.files), list(map(str, problems))))
@@ -206,11 +196,6 @@ def none_usable(n_files: int, reasons: Sequence[str]) -> str:
 def _listed(reasons: Sequence[str]) -> str:
     rest = [f"and {len(reasons) - _NAMED:,} more"] if len(reasons) > _NAMED else []
     return "".join(f"\n  {reason}" for reason in [*reasons[:_NAMED], *rest])
-
-
-def named(document: Document) -> Document:
-    """Return a document that has a title: its file's name, where the file gives none."""
-    return document if document.title else replace(document, title=PurePosixPath(document.source).stem)
 
 
 # A file touched this shortly before may change again without its times showing it, on a coarse clock.
@@ -264,7 +249,7 @@ class IndexedFile:
     n_documents: int
     n_parents: int
     n_children: int
-    attributes: Attributes
+    attributes: rules.Attributes
 
 
 def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping[str, str]) -> Changes:

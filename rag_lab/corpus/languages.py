@@ -7,7 +7,6 @@ code and a few words. Greek, Japanese, Korean, Thai and Chinese are recognized b
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 _LEAST_WORDS = 30
 _LEAST_SHARE = 0.12  # of a text's words that its language's list holds; prose has 0.3 to 0.45, Russian 0.17
@@ -23,11 +22,13 @@ _SCRIPT_SHARE = 0.2  # of the letters: Japanese is written with Chinese characte
 
 def language_of(text: str) -> str:
     """Return the language of a text in small letters, as `english`; '' where it cannot be known."""
-    n_letters = 0 if text.isascii() else len(_pattern(r"\p{L}").findall(text))
+    import regex  # which keeps what it compiled
+
+    n_letters = 0 if text.isascii() else len(regex.findall(r"\p{L}", text))
     for name, script in _SCRIPTS.items() if n_letters else ():
-        if len(_pattern(script).findall(text)) / n_letters >= _SCRIPT_SHARE:
+        if len(regex.findall(script, text)) / n_letters >= _SCRIPT_SHARE:
             return name
-    found = Counter(_pattern(r"\p{L}{2,}").findall(text.casefold()))
+    found = Counter(regex.findall(r"\p{L}{2,}", text.casefold()))
     n_words = found.total()
     if n_words < _LEAST_WORDS:
         return ""
@@ -52,13 +53,6 @@ def main_language(languages: Iterable[tuple[str, int]]) -> str:
         return ""
     name, length = known.most_common(1)[0]
     return name if length >= _MAIN * known.total() else ""
-
-
-@cache
-def _pattern(expression: str) -> Any:
-    import regex
-
-    return regex.compile(expression)
 
 
 @cache

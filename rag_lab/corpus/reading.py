@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -217,7 +217,7 @@ def file_reader_of(reader: Any) -> tuple[Loader, Mapping[str, Any]]:
     else:
         module = from_object(reader, FILE_READERS)
     custom = CustomFileReader(module)
-    return custom, custom.identity()
+    return custom, custom.code.identity()
 
 
 def _loading(factory: Any, parameters: Mapping[str, Any]) -> Callable[[Path], Any]:
@@ -232,16 +232,12 @@ class CustomFileReader:
     """A custom reader `(path) -> text, texts of pages, LangChain documents, or Loaded`, as a loader."""
 
     def __init__(self, module: Module) -> None:
-        self._code = CustomCode(module, f"file reader {module.name!r}")
-
-    def identity(self) -> Mapping[str, Any]:
-        """The module's source, and what it is set to."""
-        return self._code.identity()
+        self.code = CustomCode(module, f"file reader {module.name!r}")
 
     def __call__(self, path: Path, source: str) -> Loaded:
         """Read a file."""
         try:
-            loaded: Loaded = self._code.call(path, accept=lambda returned: self._accepted(returned, source))
+            loaded: Loaded = self.code.call(path, accept=lambda returned: self._accepted(returned, source))
         except CustomCodeError as error:
             raise LoadError(f"{error}.", lasting=False) from None
         return loaded
@@ -250,30 +246,29 @@ class CustomFileReader:
         if isinstance(returned, str):
             return Loaded((Document(source, None, returned),))
         if isinstance(returned, Loaded):
-            return self._checked(returned, source)
-        if not isinstance(returned, Sequence) or isinstance(returned, bytes):
-            raise CustomCodeError(
-                f"the {self._code.what} returned {type(returned).__name__} where text, or texts, are due"
+            loaded = returned
+        elif isinstance(returned, Sequence) and not isinstance(returned, bytes):
+            texts = [getattr(item, "page_content", item) for item in returned]
+            about = [getattr(item, "metadata", None) or {} for item in returned]
+            # LangChain counts pages from 0; texts without numbers are pages in order, if several.
+            numbers = [n + 1 for each in about if isinstance(n := each.get("page"), int) and n >= 0]
+            in_order = [None] if len(about) == 1 else range(1, len(about) + 1)
+            pages = numbers if len(set(numbers)) == len(about) else in_order
+            documents = (
+                Document(source, page, cast(str, text), str(each.get("title") or ""))
+                for page, text, each in zip(pages, texts, about, strict=True)
             )
-        texts = [getattr(item, "page_content", item) for item in returned]
-        about = [getattr(item, "metadata", None) or {} for item in returned]
-        # LangChain counts pages from 0; texts without numbers are pages in order, if several.
-        numbers = [n + 1 for each in about if isinstance(n := each.get("page"), int) and n >= 0]
-        in_order = [None] if len(about) == 1 else range(1, len(about) + 1)
-        pages = numbers if len(set(numbers)) == len(about) else in_order
-        documents = [
-            Document(source, page, cast(str, text), str(each.get("title") or ""))
-            for page, text, each in zip(pages, texts, about, strict=True)
-        ]
-        return self._checked(Loaded(tuple(documents)), source)
-
-    def _checked(self, loaded: Loaded, source: str) -> Loaded:
+            loaded = Loaded(tuple(documents))
+        else:
+            raise CustomCodeError(
+                f"the {self.code.what} returned {type(returned).__name__} where text, or texts, are due"
+            )
         for document in loaded.documents:
             if not isinstance(document, Document) or not isinstance(document.text, str):
                 wrong = document.text if isinstance(document, Document) else document
-                raise CustomCodeError(f"the {self._code.what} returned {type(wrong).__name__} where text is due")
+                raise CustomCodeError(f"the {self.code.what} returned {type(wrong).__name__} where text is due")
         if len({document.page for document in loaded.documents}) < len(loaded.documents):
-            raise CustomCodeError(f"the {self._code.what} returned two documents of one page")
+            raise CustomCodeError(f"the {self.code.what} returned two documents of one page")
         filled = (document for document in loaded.documents if document.text.strip())
         named = (replace(document, source=source, title=str(document.title)) for document in filled)
         return replace(loaded, documents=tuple(named))
@@ -308,6 +303,7 @@ class Reading:
         readers = {suffix: reader for suffix, (reader, _) in named.items()}
         self.loaders: Mapping[str, Loader] = {**LOADERS, ".pdf": loader, **readers}
         self._seconds = config.file_seconds
+        self._libraries = {name: version(name) for name in _LIBRARIES}  # looked up on disk, and asked for each file
 
     def load(self, path: Path, source: str) -> Loaded:
         """Read one file; see `load_bounded`."""
@@ -315,18 +311,13 @@ class Reading:
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever can change a document beside its file."""
-        found = {"version": _VERSION, "pdf": self._pdf, "own": self._custom, "libraries": _libraries()}
+        found = {"version": _VERSION, "pdf": self._pdf, "own": self._custom, "libraries": self._libraries}
         return found if self._seconds == SECONDS else {**found, "seconds": self._seconds}
 
     def identity_of(self, suffix: str) -> Mapping[str, Any]:
         """Return whatever can change the documents of a file with this suffix."""
         pdf = self._pdf if suffix == ".pdf" else None
         return {**self.identity(), "pdf": pdf, "own": self._custom.get(suffix), "suffix": suffix}
-
-
-@cache
-def _libraries() -> dict[str, str]:
-    return {name: version(name) for name in _LIBRARIES}  # looked up on disk, and asked for each file
 
 
 if __name__ == "__main__":

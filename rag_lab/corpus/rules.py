@@ -90,7 +90,8 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
     if not path.exists() and not path.is_symlink():
         return {}
     rules = _rules(path)
-    patterns = [(_pattern(rule.files), rule) for rule in rules]
+    parts = [[_PATTERNS.get(part, re.escape(part)) for part in _TOKEN.findall(_composed(rule.files))] for rule in rules]
+    patterns = [(re.compile("".join(of_rule), re.DOTALL), rule) for of_rule, rule in zip(parts, rules, strict=True)]
     fitting = {source: [rule for each, rule in patterns if each.fullmatch(_composed(source))] for source in sources}
     decided = {source: found[0] for source, found in fitting.items() if found}
     for number, rule in enumerate(rules):
@@ -127,11 +128,6 @@ def _rules(path: Path) -> list[_Rule]:
         if rule.namespace is None and rule.permissions is None:
             raise DatasetError(f"{path}: rule {number} says nothing; give it a namespace, permissions or both.")
     return rules
-
-
-def _pattern(glob: str) -> re.Pattern[str]:
-    parts = _TOKEN.findall(_composed(glob))
-    return re.compile("".join(_PATTERNS.get(part, re.escape(part)) for part in parts), re.DOTALL)
 
 
 def _composed(text: str) -> str:

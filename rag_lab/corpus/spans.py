@@ -177,18 +177,15 @@ def _markdown_lines(text: str) -> Iterator[tuple[int, str]]:
     start = body_start(text)
     fence: re.Match[str] | None = None
     for line in text[start:].split("\n"):
-        if fence and line.strip() and _indent(line) < len(fence[1]):  # outside the item of a list that it began in
+        indent = len(line) - len(line.lstrip())
+        if fence and line.strip() and indent < len(fence[1]):  # outside the item of a list that it began in
             fence = None
         if fence:
             bare = line.strip()
-            closes = len(bare) >= len(fence[2]) and set(bare) == {fence[2][0]} and _indent(line) <= len(fence[1]) + 3
+            closes = len(bare) >= len(fence[2]) and set(bare) == {fence[2][0]} and indent <= len(fence[1]) + 3
             yield start, ""
             fence = None if closes else fence
         else:
             fence = _FENCE.match(line)
             yield start, "" if fence else line
         start += len(line) + 1
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

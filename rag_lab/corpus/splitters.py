@@ -9,7 +9,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, ClassVar, Protocol, Self, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -55,17 +55,6 @@ class BuiltInSplitter:
     name: ClassVar[str]
     version: ClassVar[int]
     keys: ClassVar[Mapping[str, str]]  # the key of the configuration that a field is, where its name is another
-
-    @classmethod
-    def of(cls, config: CorpusConfig, embedder: Embedder | None) -> Self:
-        """Return what `config` asks for."""
-        names = [field.name for field in fields(cls)]
-        if "embedder" in names and embedder is None:
-            raise ConfigError(
-                f"The {cls.name} splitter needs an embedding model; give one, or another corpus.splitter."
-            )
-        values = {name: getattr(config, cls.keys.get(name, name)) for name in names if name != "embedder"}
-        return cls(**values, **({"embedder": embedder} if "embedder" in names else {}))
 
     def identity(self) -> Mapping[str, Any]:
         """Return name, version and fields; of an embedding model its identity."""
@@ -194,7 +183,16 @@ def splitter_of(config: CorpusConfig, embedder: Embedder | None, override: Any =
         return CustomSplitter(from_object(override, SPLITTERS))
     found = SPLITTERS.find(config.splitter)
     if config.splitter in SPLITTERS.built_in:
-        return cast(Splitter, found.value.of(config, embedder))
+        chosen: type[BuiltInSplitter] = found.value
+        names = [field.name for field in fields(chosen)]
+        values = {name: getattr(config, chosen.keys.get(name, name)) for name in names if name != "embedder"}
+        if "embedder" in names:
+            if embedder is None:
+                raise ConfigError(
+                    f"The {chosen.name} splitter needs an embedding model; give one, or another corpus.splitter."
+                )
+            values["embedder"] = embedder
+        return cast(Splitter, chosen(**values))
     return CustomSplitter(found)
 
 
@@ -325,8 +323,8 @@ class Sentences(BuiltInSplitter):
         """Return the spans of the pieces; see `Splitter`."""
         found = []
         for text in texts:
-            counted = _Words(text)
-            if len(counted.spans) < self.whole_below:
+            counted = words(text)
+            if len(counted) < self.whole_below:
                 pieces = trimmed(text, [(0, len(text))])
             else:
                 pieces = self._packed(_units(text, counted, self.max_words), counted)
@@ -335,9 +333,9 @@ class Sentences(BuiltInSplitter):
             found.append(pieces)
         return found
 
-    def _packed(self, units: Sequence[Span], counted: _Words) -> list[Span]:
-        """Put units together, as many as fit; a unit that does not fit stands alone."""
-        lengths = [counted.between(*unit) for unit in units]
+    def _packed(self, units: Sequence[Span], counted: Sequence[Span]) -> list[Span]:
+        """Put units together, as many as fit; a unit that does not fit stands alone. `counted` are the words."""
+        lengths = [stop - start for start, stop in (_words_in(counted, unit) for unit in units)]
         pieces: list[Span] = []
         first = 0
         while first < len(units):
@@ -358,33 +356,27 @@ class Sentences(BuiltInSplitter):
         return pieces
 
 
-class _Words:
-    """The words of a text, counted between any two places."""
-
-    def __init__(self, text: str) -> None:
-        self.spans = words(text)
-        self._starts = [start for start, _ in self.spans]
-
-    def between(self, start: int, end: int) -> int:
-        """Return how many words begin in text[start:end]."""
-        return bisect_left(self._starts, end) - bisect_left(self._starts, start)
-
-    def inside(self, start: int, end: int) -> list[Span]:
-        """Return the words of text[start:end]; of one that reaches over an end, the part that lies within."""
-        first = bisect_left(self._starts, start)
-        if first and self.spans[first - 1][1] > start:
-            first -= 1
-        found = self.spans[first : bisect_left(self._starts, end)]
-        return [(max(begin, start), min(finish, end)) for begin, finish in found]
+def _words_in(counted: Sequence[Span], unit: Span) -> Span:
+    """Return the place of the first of the words that begin in a part of the text, and that behind the last."""
+    start, stop = (bisect_left(counted, place, key=itemgetter(0)) for place in unit)
+    return start, stop
 
 
-def _units(text: str, counted: _Words, most: int) -> list[Span]:
-    """Return sentences and rows, with the words of a sentence in its place where it has more than `most`."""
+def _units(text: str, counted: Sequence[Span], most: int) -> list[Span]:
+    """Return sentences and rows, with the words of a sentence in its place where it has more than `most`.
+
+    Of a word that reaches over an end of the sentence it is the part that lies within.
+    """
     rows = set(row_spans(text))
     units: list[Span] = []
     for unit in sentence_units(text):
-        is_long = unit not in rows and counted.between(*unit) > most
-        units += counted.inside(*unit) if is_long else [unit]
+        first, last = _words_in(counted, unit)
+        if unit in rows or last - first <= most:
+            units.append(unit)
+            continue
+        if first and counted[first - 1][1] > unit[0]:
+            first -= 1
+        units += [(max(begin, unit[0]), min(finish, unit[1])) for begin, finish in counted[first:last]]
     return units
 
 

@@ -18,14 +18,8 @@ from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.folder import LoadedCorpus, load_folder
 from rag_lab.corpus.spans import words
+from rag_lab.data import labels
 from rag_lab.data.dataset import Dataset
-from rag_lab.data.labels import (
-    RepeatedEvidence,
-    grades_text,
-    question_problem,
-    repeated_evidence,
-    whole_files_sentences,
-)
 from rag_lab.data.questions_file import QUESTIONS_FILE, same_text
 from rag_lab.data.sampling import cluster_proposal
 from rag_lab.records import QUERY_CLASSES, Document, Evidence, Problem, Question
@@ -88,14 +82,14 @@ def contradictions(dataset: Dataset) -> list[Problem]:
 
 def copied_files(dataset: Dataset, corpus: LoadedCorpus, same_files: Mapping[str, Sequence[str]]) -> list[Problem]:
     """Return a problem where files read the same as others that the same people may see."""
-    labels = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
-    found = repeats(same_files, labels)
+    access = {item.source: (item.namespace, item.permissions) for item in corpus.documents}
+    found = repeats(same_files, access)
     if not found:
         return []
     pairs = [f"{copy} as {original}" for copy, original in sorted(found.items())]
     read = "reads" if len(found) == 1 else "read"
     reason = (
-        f"{len(found):,} of {len(labels):,} files {read} the same as another: {some_of(pairs, _SHOWN)}. Each takes a "
+        f"{len(found):,} of {len(access):,} files {read} the same as another: {some_of(pairs, _SHOWN)}. Each takes a "
         "place among what is found; remove them, or set corpus.duplicates: skip."
     )
     return [Problem(str(dataset.corpus_dir), reason)]
@@ -109,8 +103,8 @@ def located_evidence(dataset: Dataset, corpus: LoadedCorpus) -> tuple[dict[str, 
         path = Path(folder, "chunks.sqlite")
         write_chunks(path, corpus.documents, split(corpus.documents, CorpusConfig()))
         store = ChunkStore(path)
-        labels = [(question, item) for question in dataset.questions for item in question.evidence]
-        for question, item in labels:
+        pairs = [(question, item) for question in dataset.questions for item in question.evidence]
+        for question, item in pairs:
             found, reason = locate_evidence(store, item)
             if reason:
                 reason = f"evidence of question {question.question_id!r}: {reason}"
@@ -136,7 +130,7 @@ def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
             if not may_see(asked, *files[name]):
                 why = "which its asker may not see; give may_see or namespace as the file asks for"
                 reasons.append(f"has evidence in {name!r}, {why}")
-        problems += [question_problem(dataset, asked, reason) for reason in reasons]
+        problems += [labels.question_problem(dataset, asked, reason) for reason in reasons]
     return problems
 
 
@@ -158,7 +152,7 @@ class DatasetCheck:
     duplicates: tuple[tuple[str, ...], ...]  # ids of questions whose text is the same but for case and spaces
     near_duplicates: tuple[NearDuplicate, ...]  # pairs that differ by a few words or their order, most alike first
     grades: str  # how many evidence items have each, in words; "" where all are 1
-    repeated_evidence: tuple[RepeatedEvidence, ...]  # labels of one question for one passage, which count as one
+    repeated_evidence: tuple[labels.RepeatedEvidence, ...]  # labels of one question for one passage, which count as one
     lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
     whole_files: tuple[str, ...] = ()  # that labels name files alone, in a sentence; none where those of none do
@@ -237,8 +231,8 @@ def check(dataset: Dataset) -> DatasetCheck:
         duplicates=tuple(tuple(ids) for ids in same_questions.values() if len(ids) > 1),
         near_duplicates=tuple(near_duplicates(questions)),
         lengths=lengths_of(questions, corpus.documents),
-        grades=grades_text(questions),
-        repeated_evidence=tuple(repeated_evidence(located, same_files)),
+        grades=labels.grades_text(questions),
+        repeated_evidence=tuple(labels.repeated_evidence(located, same_files)),
         problems=(
             *dataset.problems,
             *contradictions(dataset),
@@ -248,7 +242,9 @@ def check(dataset: Dataset) -> DatasetCheck:
             *unmet_access(dataset, corpus),
         ),
         whole_files=tuple(
-            whole_files_sentences([replace(q, evidence=tuple(located.get(q.question_id, ()))) for q in questions])
+            labels.whole_files_sentences(
+                [replace(q, evidence=tuple(located.get(q.question_id, ()))) for q in questions]
+            )
         ),
         clusters=cluster_proposal(questions, "none"),
         missing=() if dataset.questions_path.exists() else (_NO_QUESTIONS,),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, Kind
@@ -48,13 +48,10 @@ VECTOR_STORES = Kind(
 class StoreConfig(Section):
     """Which vector store holds the children."""
 
-    name: Annotated[str, VECTOR_STORES] = Field("chroma", description="the vector store; a custom one is module:Class")
+    name: Annotated[str, VECTOR_STORES, AfterValidator(VECTOR_STORES.check)] = Field(
+        "chroma", description="the vector store; a custom one is module:Class"
+    )
     url: str = Field("", description="server of the store; empty keeps the vectors in the index's folder")
-
-    @field_validator("name")
-    @classmethod
-    def _is_store(cls, value: str) -> str:
-        return VECTOR_STORES.check(value)
 
     @model_validator(mode="after")
     def _url_fits(self) -> StoreConfig:

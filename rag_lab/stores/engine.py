@@ -19,7 +19,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
@@ -195,17 +194,9 @@ class SearchedRows(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @cached_property
-    def rows(self) -> Rows:
-        """Vectors, labels and ids."""
-        return Rows(self.path)
-
-    @cached_property
-    def server(self) -> Server | None:
-        """Where the vectors are searched, or None where the engine works in the folder."""
-        path = self.path / _SERVER_FILE
-        return Server(**json.loads(path.read_bytes())) if path.exists() else None
+        self.rows = Rows(path)  # vectors, labels and ids
+        server = path / _SERVER_FILE  # where the vectors are searched; none where the engine works in the folder
+        self.server = Server(**json.loads(server.read_bytes())) if server.exists() else None
 
     def search(self, vectors: Vectors, k: int, allowed: frozenset[str] | None = None) -> Found:
         """Return the ids nearest to each row of `vectors`, (n_queries, dim), and their cosines.

@@ -15,18 +15,8 @@ from rag_lab._kit.registry import FACTORY, parse_parameters
 from rag_lab.errors import ConfigError, RagLabError, StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
+from rag_lab.stores import engine
 from rag_lab.stores.config import STORES, VECTOR_STORES, StoreConfig
-from rag_lab.stores.engine import (
-    Cosines,
-    EngineStore,
-    ExactStore,
-    Numbers,
-    Positions,
-    Rows,
-    SearchedRows,
-    failing,
-    padded,
-)
 
 _FOLDER = "own"
 
@@ -35,10 +25,10 @@ class Stores(NamedTuple):
     """What builds stores and opens them; see `EngineStore`."""
 
     build: Callable[..., Any]
-    open: Callable[[Path], SearchedRows]
+    open: Callable[[Path], engine.SearchedRows]
 
 
-class CustomStore(SearchedRows):
+class CustomStore(engine.SearchedRows):
     """Rows in a folder, searched by a custom store."""
 
     exact: ClassVar[bool] = False  # for all that is known of it
@@ -47,9 +37,11 @@ class CustomStore(SearchedRows):
         super().__init__(path)
         self._custom, self._what = custom, what
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(
+        self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None
+    ) -> tuple[engine.Positions, engine.Cosines]:
         allowed = None if numbers is None else frozenset(self.rows.labels[number] for number in numbers)
-        with failing(self._what):
+        with engine.failing(self._what):
             ids, cosines = self._custom.search(queries, n_wanted, allowed)
             found = [[int(name) for name in some] for some in ids]
             near = [[float(cosine) for cosine in some] for some in cosines]
@@ -57,7 +49,7 @@ class CustomStore(SearchedRows):
             raise StoreError(f"The {self._what} returned {len(found)} lists of ids for {len(queries)} queries.")
         if any(len(set(rows)) < len(rows) or min(rows, default=0) < 0 or len(rows) > n_wanted for rows in found):
             raise StoreError(f"The {self._what} returned an id twice, none of its ids, or more than {n_wanted}.")
-        return padded(found, near, n_wanted)
+        return engine.padded(found, near, n_wanted)
 
 
 def store_problem(name: str) -> str:
@@ -72,12 +64,12 @@ def store_problem(name: str) -> str:
     return ""
 
 
-def store_class(name: str) -> type[EngineStore]:
+def store_class(name: str) -> type[engine.EngineStore]:
     """Return the class of a built-in store; `StoreError` if its package is not installed."""
     if problem := store_problem(name):
         raise StoreError(problem)
     module, _, attribute = STORES[name].target.partition(":")
-    return cast("type[EngineStore]", getattr(importlib.import_module(module), attribute))
+    return cast("type[engine.EngineStore]", getattr(importlib.import_module(module), attribute))
 
 
 def stores_of(store: StoreConfig, override: Any = None) -> Stores:
@@ -87,7 +79,7 @@ def stores_of(store: StoreConfig, override: Any = None) -> Stores:
         return Stores(built.build, built.open)
     built, parameters, name = _load(store.name, override)
     what = f"vector store {name!r}"
-    if isinstance(built, type) and issubclass(built, EngineStore):
+    if isinstance(built, type) and issubclass(built, engine.EngineStore):
         return Stores(built.build, built.open)
     if callable(getattr(built, "build", None)) and callable(getattr(built, "open", None)):
         return _custom_stores(built, what)
@@ -100,14 +92,14 @@ def _custom_stores(custom: Any, what: str) -> Stores:
     """Return stores of a class, or an instance, with `build` and `open` as `EngineStore` has; its ids are rows."""
 
     def build(path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
-        rows = Rows.write(path, ids, vectors, labels)
+        rows = engine.Rows.write(path, ids, vectors, labels)
         names = [str(row) for row in range(len(rows))]
         of_rows = [rows.labels[number] for number in rows.label_numbers.tolist()]
-        with failing(what):
+        with engine.failing(what):
             custom.build(path / _FOLDER, names, rows.vectors, of_rows, url)
 
-    def open_checked(path: Path) -> SearchedRows:
-        with failing(what):
+    def open_checked(path: Path) -> engine.SearchedRows:
+        with engine.failing(what):
             return CustomStore(path, custom.open(path / _FOLDER), what)
 
     return Stores(build, open_checked)
@@ -119,16 +111,16 @@ def langchain_stores(factory: Any, parameters: Mapping[str, Any], what: str) -> 
     The factory returns a LangChain vector store with these embeddings, or a pair of it and a label filter.
     """
 
-    def open_filled(path: Path) -> SearchedRows:
+    def open_filled(path: Path) -> engine.SearchedRows:
         from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings
 
-        rows = ExactStore(path)
-        with failing(what):
+        rows = engine.ExactStore(path)
+        with engine.failing(what):
             built = factory(PrecomputedEmbeddings(rows), **parameters)
             store, label_filter = built if isinstance(built, tuple) else (built, None)
             return LangChainStore.fill(rows, store, label_filter)
 
-    return Stores(lambda path, ids, vectors, labels, url="": Rows.write(path, ids, vectors, labels), open_filled)
+    return Stores(lambda path, ids, vectors, labels, url="": engine.Rows.write(path, ids, vectors, labels), open_filled)
 
 
 def identity(store: StoreConfig, override: Any = None) -> dict[str, Any]:

@@ -14,9 +14,8 @@ from rag_lab.access import access_label
 from rag_lab.corpus import build_index, corpus_index
 from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.corpus_index import CorpusIndex, open_index
+from rag_lab.corpus.corpus_index import CorpusIndex, locate_all, open_index
 from rag_lab.corpus.folder import load_folder
-from rag_lab.corpus.found_chunks import locate_all
 from rag_lab.errors import DatasetError
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Evidence, Question

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rag_lab.corpus.chunk_store import ChunkStore, find_quote, locate_evidence, write_chunks
 from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.corpus_index import CorpusIndex, open_index
-from rag_lab.corpus.found_chunks import locate_all
+from rag_lab.corpus.corpus_index import CorpusIndex, locate_all, open_index
 from rag_lab.evaluation.coverage import covers
 from rag_lab.records import Document, Evidence, Question
 

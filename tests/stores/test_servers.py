@@ -154,3 +154,14 @@ def test_a_server_that_returns_what_is_not_allowed_is_refused(tmp_path: Path) ->
         server.engine.set_payload(collection, {"label": 0}, points=list(range(600)))
         with pytest.raises(StoreError, match=r"returned a child that it should not have"):
             QdrantStore.open(tmp_path / "store").search(vectors(8)[:6], N, frozenset({LABELS[0]}))
+
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_foreign_env_file_does_not_choose_what_chroma_imports(tmp_path, monkeypatch):
+    (tmp_path / ".env").write_text("CHROMA_PRODUCT_TELEMETRY_IMPL=antigravity.Any\n")
+    monkeypatch.chdir(tmp_path)
+    client = ChromaStore._connect(tmp_path / "store")
+    assert client.list_collections() == []
+    client.close()

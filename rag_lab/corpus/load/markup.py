@@ -5,20 +5,13 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from rag_lab.corpus.load import tables
 from rag_lab.corpus.load.loader import WIDE_MARKS, Loaded, LoadError, decode, first_line, is_utf8, parsing, read_bytes
-from rag_lab.corpus.load.tables import (
-    Cell,
-    CellBudget,
-    opened_archive,
-    parsed_part,
-    stated_title,
-    table_blocks,
-    table_line,
-)
 from rag_lab.records import Document
 
 _NOT_READ = frozenset(["script", "style", "noscript", "template", "nav", "head", "svg", "iframe", "object"])
@@ -59,16 +52,16 @@ def html_blocks(root: Any) -> list[str]:
     return writer.blocks
 
 
+@dataclass
 class _Writer:
     """Collects the blocks of a page. While a cell of a table is open, they go into it."""
 
-    def __init__(self) -> None:
-        self.blocks: list[str] = []
-        self._text: list[str] = []
-        self._tables: list[list[list[Cell]]] = []  # open tables; of each its rows
-        self._budget = CellBudget()
-        self._verbatim = 0
-        self._bullet = ""  # of an item of a list whose first text is still to come
+    blocks: list[str] = field(default_factory=list)
+    _text: list[str] = field(default_factory=list)
+    _tables: list[list[list[tables.Cell]]] = field(default_factory=list)  # open tables; of each its rows
+    _budget: tables.CellBudget = field(default_factory=tables.CellBudget)
+    _verbatim: int = 0
+    _bullet: str = ""  # of an item of a list whose first text is still to come
 
     def start(self, element: Any) -> None:
         tag = element.tag
@@ -90,7 +83,7 @@ class _Writer:
                 rows.append([])
             stated = (element.get(name, "").strip() for name in ("colspan", "rowspan"))
             counts = (int(n) if n.isdecimal() and len(n) <= _MAX_DIGITS else 1 for n in stated)
-            rows[-1].append(Cell([], *(max(1, n) for n in counts)))
+            rows[-1].append(tables.Cell([], *(max(1, n) for n in counts)))
 
     def end(self, tag: str) -> None:
         if tag not in _BLOCKS:
@@ -102,8 +95,8 @@ class _Writer:
         self._verbatim -= tag == "pre"
         if tag == "table" and self._tables:
             rows = self._tables.pop()
-            if blocks := table_blocks(rows, self._budget):
-                self._put(table_line(rows) if self._tables else "", "\n\n".join(blocks))
+            if blocks := tables.table_blocks(rows, self._budget):
+                self._put(tables.table_line(rows) if self._tables else "", "\n\n".join(blocks))
 
     def add(self, text: str) -> None:
         if not self._verbatim:  # runs of whitespace are one space, also around an element within a word
@@ -182,11 +175,11 @@ _WORDS = {"oMath": "equations", "oMathPara": "equations", "hdr": "headers", "ftr
 
 def load_docx(path: Path, source: str) -> Loaded:
     """Read a Word file; its title is its own, else its first heading."""
-    with opened_archive(path, _WORD) as archive, parsing(_WORD):
+    with tables.opened_archive(path, _WORD) as archive, parsing(_WORD):
         archive.max_tags = _MAX_TAGS
         names = [name for name in archive.namelist() if name.endswith((".xml", ".rels"))]
-        parts = {name: parsed_part(archive, name, _WORD) for name in dict.fromkeys(names)}
-        title = stated_title(archive, _WORD)
+        parts = {name: tables.parsed_part(archive, name, _WORD) for name in dict.fromkeys(names)}
+        title = tables.stated_title(archive, _WORD)
     if not any(part.tag == f"{_W}document" for part in parts.values()):
         raise LoadError(f"the file is no {_WORD} although its name ends so; replace, rename or remove it.")
     with parsing(_WORD):

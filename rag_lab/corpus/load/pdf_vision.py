@@ -170,9 +170,10 @@ class VisionPdf:
         shown = dict(zip(keys, pages, strict=True))
 
         def ask(some: list[str]) -> dict[str, ChatReply]:
-            pictures = [shown[key].picture for key in some]
-            requests = [ChatRequest((Message("user", _PROMPT, (picture,)),), _MAX_TOKENS) for picture in pictures]
-            return dict(zip(some, self.model.generate(requests), strict=True))
+            prompts = (Message("user", _PROMPT, (shown[key].picture,)) for key in some)
+            return dict(
+                zip(some, self.model.generate([ChatRequest((one,), _MAX_TOKENS) for one in prompts]), strict=True)
+            )
 
         work = Work("vision", ask, lambda reply: reply.text if _is_whole(reply) else None, ChatReply, _PAGES_AT_ONCE)
         replies = work.recall(self.memory, shown)

@@ -5,7 +5,7 @@ PDFium gives characters and where they stand; from these the lines are put toget
 
 import io
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from math import cos, sin
 from pathlib import Path
@@ -23,11 +23,21 @@ _SPELT = {0: "\ufffd", _BROKEN_WORD: "-", 0x0D: " "}
 
 def load_pdfium(path: Path, source: str) -> Loaded:
     """Read a PDF as `load_pdf` does, without PyMuPDF."""
-    from pypdfium2 import PdfDocument
-    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE, FPDF_GetSecurityHandlerRevision
+    from pypdfium2 import PdfDocument, PdfiumError
+    from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_PAGEOBJ_IMAGE, FPDF_GetSecurityHandlerRevision
 
     data = path.read_bytes()
-    with _opened(data) as pdf:
+    if not data:
+        raise LoadError(pymupdf_pdf.EMPTY)
+    if b"%PDF-" not in data[:_HEAD_BYTES]:
+        raise LoadError(pymupdf_pdf.NO_PDF)
+    try:
+        document = PdfDocument(data)
+    except PdfiumError as error:
+        reason = pymupdf_pdf.ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else pymupdf_pdf.CORRUPT
+        raise LoadError(reason) from None
+    with closing(document) as pdf:
+        pymupdf_pdf.check_count(len(pdf))
         is_encrypted = FPDF_GetSecurityHandlerRevision(pdf) != -1
         is_suspect = is_encrypted or pymupdf_pdf.holds_too_much(data)
 
@@ -44,24 +54,6 @@ def load_pdfium(path: Path, source: str) -> Loaded:
                 return text, not text and any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
 
         return pymupdf_pdf.collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
-
-
-@contextmanager
-def _opened(data: bytes) -> Iterator[Any]:
-    from pypdfium2 import PdfDocument, PdfiumError
-    from pypdfium2.raw import FPDF_ERR_PASSWORD
-
-    if not data:
-        raise LoadError(pymupdf_pdf.EMPTY)
-    if b"%PDF-" not in data[:_HEAD_BYTES]:
-        raise LoadError(pymupdf_pdf.NO_PDF)
-    try:
-        pdf = PdfDocument(data)
-    except PdfiumError as error:
-        raise LoadError(pymupdf_pdf.ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else pymupdf_pdf.CORRUPT) from None
-    with closing(pdf):
-        pymupdf_pdf.check_count(len(pdf))
-        yield pdf
 
 
 def _lines(page: Any) -> list[pymupdf_pdf.Line]:

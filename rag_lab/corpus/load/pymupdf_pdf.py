@@ -16,6 +16,9 @@ from rag_lab.records import Document
 
 _PARAGRAPH_GAP = 0.6  # of the height of PyMuPDF's boxes; single spacing leaves about none, one and a half about 0.4
 _ROW_OVERLAP = 0.5  # of the lower line's height, from which two lines stand side by side
+# PyMuPDF's TEXT_PRESERVE_WHITESPACE and TEXT_MEDIABOX_CLIP. Ligatures are spelt out, so that "file" is found where the
+# font draws its first two letters as one.
+_TEXT_FLAGS = 2 | 64
 _RUN_OF_SPACES = re.compile(r"[ \t]{3,}")
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in points
@@ -51,7 +54,7 @@ class Line:
 
 def page_lines(page: Any) -> list[Line]:
     """Return the lines of PyMuPDF's page that are not blank, in the file's own order."""
-    blocks = page.get_text("dict", flags=text_flags())["blocks"]
+    blocks = page.get_text("dict", flags=_TEXT_FLAGS)["blocks"]
     lines = []
     for block_number, block in enumerate(blocks):
         for number, line in enumerate(block.get("lines", ())):
@@ -59,16 +62,6 @@ def page_lines(page: Any) -> list[Line]:
                 along = direction(*line["dir"])
                 lines.append(Line(*turned(line["bbox"], along), text, along, (block_number, number)))
     return lines
-
-
-def text_flags() -> int:
-    """Return PyMuPDF's flags for a page's text.
-
-    Ligatures are spelt out, so that "file" is found where the font draws its first two letters as one.
-    """
-    import pymupdf
-
-    return int(pymupdf.TEXT_PRESERVE_WHITESPACE | pymupdf.TEXT_MEDIABOX_CLIP)
 
 
 def join(lines: list[Line], paragraph_gap: float = _PARAGRAPH_GAP) -> str:
@@ -130,30 +123,29 @@ def _unpacks_to_more(data: bytes, start: int = 0) -> bool:
 
 
 def has_too_many_rules(page: Any) -> bool:
-    """Tell whether PyMuPDF's page draws more lines, or lines that cross at more places, than tables do."""
-    strokes = [item for path in page.get_cdrawings() for item in path["items"] if item[0] in ("l", "re", "qu")]
-    return len(strokes) > _MAX_STROKES or _n_crossings(strokes, max(page.rect.br)) > _MAX_CROSSINGS
+    """Tell whether PyMuPDF's page draws more lines, or lines that cross at more places, than tables do.
 
-
-def _n_crossings(strokes: list[Any], longest: float) -> int:
-    """Return how many squares of a page have both an upright and a level line in them or beside them."""
+    They cross in as many squares of the page as have both an upright and a level line in them or beside them.
+    """
     import numpy as np
 
-    last = min(int(longest / _STEP), _LAST)
+    strokes = [item for path in page.get_cdrawings() for item in path["items"] if item[0] in ("l", "re", "qu")]
+    if len(strokes) > _MAX_STROKES:
+        return True
+    last = min(int(max(page.rect.br) / _STEP), _LAST)
     upright, level = np.zeros((2, last + 1, last + 1), bool)
     for stroke in strokes:
         for x0, y0, x1, y1 in _sides(stroke):
             column, row = (min(max(int(middle / _STEP / 2), 0), last) for middle in (x0 + x1, y0 + y1))
+            columns, rows = (  # from one place to another, and one more on either side
+                slice(max(int(start / _STEP) - 1, 0), max(int(end / _STEP) + 2, 0))
+                for start, end in ((x0, x1), (y0, y1))
+            )
             if x1 - x0 <= _STEP:
-                upright[column, _reach(y0, y1)] = True
+                upright[column, rows] = True
             if y1 - y0 <= _STEP:
-                level[_reach(x0, x1), row] = True
-    return int((upright & level).sum())
-
-
-def _reach(start: float, end: float) -> slice:
-    """Return the squares from one place to another, and one more on either side."""
-    return slice(max(int(start / _STEP) - 1, 0), max(int(end / _STEP) + 2, 0))
+                level[columns, row] = True
+    return int((upright & level).sum()) > _MAX_CROSSINGS
 
 
 def _sides(stroke: Any) -> Iterator[tuple[float, float, float, float]]:
@@ -266,21 +258,6 @@ def named_pages(numbers: Iterable[int]) -> str:
     return f"page {listed[0]} holds" if len(listed) == 1 else f"pages {', '.join(listed)} hold"
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedWord:
-    """A word, where the reader of the page sees it."""
-
-    box: Box
-    text: str
-    line: tuple[int, int]  # see `Line.number`
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    markdown: str
-    words: frozenset[int]  # numbers of the words that stand in it
-
-
 def load_pdf_tables(path: Path, source: str) -> Loaded:
     """Read a PDF as `load_pdf` does, with each table that has ruled or filled cells as Markdown in its place.
 
@@ -306,22 +283,22 @@ def _page_text(page: Any) -> str:
     import pymupdf
 
     lines = page_lines(page)
-    found = page.get_text("words", flags=text_flags())
+    found = page.get_text("words", flags=_TEXT_FLAGS)
     seen = _uncropped(page)  # tables are found where the reader sees them, words where the file draws them
-    words = [_PlacedWord(tuple(pymupdf.Rect(word[:4]) * seen), word[4], word[5:7]) for word in found]
+    words = [(tuple(pymupdf.Rect(word[:4]) * seen), word[4]) for word in found]
     waiting = dict(enumerate(_tables(page, words)))
-    owner = {word: number for number, table in waiting.items() for word in table.words}
-    of_line = defaultdict(list)
-    for number, word in enumerate(words):
-        of_line[word.line].append(number)
+    owner = {word: number for number, (_, in_table) in waiting.items() for word in in_table}
+    of_line = defaultdict(list)  # by `Line.number`
+    for number, word in enumerate(found):
+        of_line[word[5:7]].append(number)
     blocks: list[str] = []
     run: list[Line] = []
     for line in lines:
         of_this = of_line[line.number]
         for number in sorted({owner[word] for word in of_this if word in owner} & waiting.keys()):
-            blocks += [join(run), waiting.pop(number).markdown]
+            blocks += [join(run), waiting.pop(number)[0]]
             run = []
-        rest = [words[word].text for word in of_this if word not in owner]
+        rest = [words[word][1] for word in of_this if word not in owner]
         if rest:
             run.append(line if len(rest) == len(of_this) else replace(line, text=" ".join(rest)))
     return "\n\n".join(block for block in [*blocks, join(run)] if block)
@@ -342,34 +319,33 @@ def _uncropped(page: Any) -> Any:
     return pymupdf.Matrix(1, 0, 0, 1, left, top) * page.rotation_matrix
 
 
-def _tables(page: Any, words: Sequence[_PlacedWord]) -> Iterator[_Table]:
-    """Yield the tables with more than one row and column; what stands in one of them stands in no later one."""
+def _tables(page: Any, words: Sequence[tuple[Box, str]]) -> Iterator[tuple[str, frozenset[int]]]:
+    """Yield the tables with more than one row and column, as Markdown, and the numbers of the words in each.
+
+    What stands in one of them stands in no later one. Words have a box, where the reader of the page sees them.
+    """
     free = dict(enumerate(words))
     # PyMuPDF's model of a page's layout takes seconds a page and minutes on a drawing; ruled tables need none.
     for table in page.find_tables(use_layout=False).tables:
         rows = table.rows
-        places = {number: place for number, word in free.items() if (place := _place(rows, word.box))}
+        places = {number: place for number, (box, _) in free.items() if (place := _place(rows, box))}
         cells: dict[tuple[int, int], list[str]] = defaultdict(list)
         for number, place in places.items():
-            cells[place].append(words[number].text)
+            cells[place].append(words[number][1])
         # The part of a merged cell that belongs to its neighbour is "".
         texts = [[" ".join(cells[n, column]) for column in range(len(row.cells))] for n, row in enumerate(rows)]
         lines, n_too_long = markdown_table(texts)
         if len(lines) > 2 and len(rows[0].cells) > 1 and not n_too_long:
-            yield _Table("\n".join(lines), frozenset(places))
+            yield "\n".join(lines), frozenset(places)
             free = {number: word for number, word in free.items() if number not in places}
 
 
 def _place(rows: Sequence[Any], box: Box) -> tuple[int, int] | None:
     """Return row and column of the first cell that holds the middle of a box, None where none does."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     for number, row in enumerate(rows):
-        if _is_inside(row.bbox, box):
-            for column, cell in enumerate(row.cells):
-                if cell and _is_inside(cell, box):
-                    return number, column
+        for column, cell in enumerate(row.cells):
+            boxes = (row.bbox, cell) if cell else ()
+            if boxes and all(left <= x <= right and top <= y <= bottom for left, top, right, bottom in boxes):
+                return number, column
     return None
-
-
-def _is_inside(box: Box, other: Box) -> bool:
-    x, y = (other[0] + other[2]) / 2, (other[1] + other[3]) / 2
-    return box[0] <= x <= box[2] and box[1] <= y <= box[3]

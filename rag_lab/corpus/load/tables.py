@@ -31,16 +31,16 @@ _SNIFFED_CHARS = 20_000
 _MAX_CELL_CHARS = 2**31 - 1  # a longer row is left out by its length, not an error
 
 
+@dataclass
 class CellBudget:
     """How many cells the tables of one file may still take, the empty ones that fill up a short row included."""
 
-    def __init__(self) -> None:
-        self._left = MAX_CELLS
+    left: int = MAX_CELLS
 
     def spend(self, n_rows: int, n_columns: int) -> None:
         """Take the cells of a table, before it is written."""
-        self._left -= n_rows * n_columns
-        if self._left < 0:
+        self.left -= n_rows * n_columns
+        if self.left < 0:
             raise LoadError(
                 f"the tables take more than {MAX_CELLS:,} cells, the empty ones that fill up short rows and stand for "
                 "merged cells included; split the file or shorten the widest rows."
@@ -58,10 +58,10 @@ def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = No
     kept = [row for row in filled if not is_too_long(row)]
     columns = sorted({number for row in kept for number, cell in enumerate(row) if cell})
     (budget or CellBudget()).spend(len(kept), len(columns))
-    lines = [_line((row[number] if number < len(row) else "") for number in columns) for row in kept]
-    if lines:
-        lines.insert(1, _line("---" for _ in columns))
-    return lines, len(filled) - len(kept)
+    shown = [[row[number] if number < len(row) else "" for number in columns] for row in kept]
+    if shown:
+        shown.insert(1, ["---"] * len(columns))
+    return [f"| {' | '.join(row)} |" for row in shown], len(filled) - len(kept)
 
 
 def is_too_long(cells: Iterable[str]) -> bool:
@@ -77,10 +77,6 @@ def too_long(n_rows: int, where: str = "") -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Module, from_object
 from rag_lab.access import Labels, access_label, allowed_labels
+from rag_lab.corpus.chunk_store import FoundChunks
 from rag_lab.corpus.corpus_index import CorpusIndex
-from rag_lab.corpus.found_chunks import FoundChunks
 from rag_lab.errors import ConfigError
 from rag_lab.records import Hit, Level, Question, Trace
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
@@ -91,7 +91,7 @@ class CustomSearcher:
     def _found(self, labels: Labels | None, returned: Any) -> Found:
         """Return the children that the results mean, none where the asker may not see them."""
         if self.index not in _CHUNKS:
-            _CHUNKS[self.index] = FoundChunks(self.index)
+            _CHUNKS[self.index] = FoundChunks(self.index.chunks)
         results = _scored(returned)
         best: dict[str, float] = {}
         for result, score in results:

@@ -11,7 +11,6 @@ import numpy as np
 from rag_lab._kit.wording import counted
 from rag_lab.access import Labels, allowed_labels
 from rag_lab.corpus.corpus_index import CorpusIndex
-from rag_lab.corpus.found_chunks import search_files
 from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Hit, Level, Trace
@@ -97,9 +96,9 @@ class SparseSearcher:
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""
         find = partial(self.index.search_terms, self.name, self.analyzer)
-        if self.units == "document":
-            find = partial(search_files, self.index, self.name, self.analyzer)
-        return _by_access(lambda rows, labels: find([texts[row] for row in rows], k, labels, self.level), allowed)
+        return _by_access(
+            lambda rows, labels: find([texts[row] for row in rows], k, labels, self.level, self.units), allowed
+        )
 
 
 def _by_access(

@@ -8,8 +8,7 @@ from statistics import fmean
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.corpus_index import open_index
-from rag_lab.corpus.found_chunks import locate_all
+from rag_lab.corpus.corpus_index import locate_all, open_index
 from rag_lab.data.formats import import_dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.models import shared
