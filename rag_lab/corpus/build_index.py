@@ -1,4 +1,8 @@
-"""Building an index."""
+"""Building an index: read, split, write. It appears under its name whole, or not at all; searches add their own.
+
+Each file is read once: what was read and cut before is remembered by the file's content. Files that read the same may
+be indexed once, be their bytes the same or not: a copy with other line ends, a PDF saved again.
+"""
 
 from __future__ import annotations
 

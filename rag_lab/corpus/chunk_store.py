@@ -1,4 +1,8 @@
-"""Documents, parents and children of one index in a SQLite file, and evidence in it."""
+"""Documents, parents and children of one index in a SQLite file: written once, then only read, and searched by units.
+
+What others name in it is found here: where a question's evidence stands, the span of its quote and the text of the
+parent around it; and the children that the results of a custom search mean.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A corpus made searchable."""
+"""A corpus made searchable: opened where it was built before, built where it was not.
+
+The vectors of its children, for each embedding model and store, are built when first searched; an index that is
+searched by words alone has none. The vector of a child that is longer than the model reads means its beginning; what
+follows is not searched. How much that is, is counted once and kept with the vectors.
+"""
 
 from __future__ import annotations
 

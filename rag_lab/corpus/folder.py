@@ -1,4 +1,8 @@
-"""A corpus folder: which files it holds, and the documents in them."""
+"""A corpus folder: which files it holds, why others are passed over, their documents, and what changed since.
+
+Changes are those since the index was last opened, by the SHA-256 of the files. Digests are remembered by path, size
+and times, so that opening a large corpus reads no file twice.
+"""
 
 from __future__ import annotations
 

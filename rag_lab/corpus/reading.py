@@ -1,4 +1,11 @@
-"""How files are read."""
+"""How files are read: the loader of each suffix, built in or custom, whatever can change its result, and the worker.
+
+Files are read in a worker process: parsers of untrusted files hang, fill memory and crash, and then end it alone. There
+is one worker in a process; it reads file after file, and is replaced once a file has ended it. `python -m
+rag_lab.corpus.reading` answers requests on stdin by replies on stdout, each a line of JSON. A request that takes too
+long ends the worker by an alarm, also where a parser's C code hears no Python; too much memory ends it, too. A new file
+type is one function in `corpus/load` and one line in `corpus/config.py`.
+"""
 
 import json
 import os

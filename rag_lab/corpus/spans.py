@@ -1,7 +1,10 @@
-"""Spans of a text: half-open, trimmed of whitespace, and those of the table rows, which no splitter cuts.
+"""Spans of a text: half-open, trimmed of whitespace; of words, sentences and table rows, of pages and of headings.
 
-Sentences and table rows, which are never cut, are the units of sentence splitters. Of a paged file that is one text,
+No splitter cuts a table row; sentences and rows are the units of sentence splitters. Of a paged file that is one text,
 where each page begins is kept.
+
+Headings, and which lines of a text are Markdown, go by CommonMark's rules. One is stricter: the line under a heading
+has three characters at least, since texts that are not Markdown have lines of one hyphen.
 """
 
 import re

@@ -1,4 +1,13 @@
-"""The contract of a splitter, our splitters, and the one that a configuration names."""
+"""The contract of a splitter, ours, and custom ones, whose pieces become spans of the text.
+
+Characters: LangChain's `RecursiveCharacterTextSplitter` decides where to cut, below headings where asked. Its own
+`start_index` is a text search that can land on an earlier copy of repeated text, so the offsets are worked out here
+instead.
+
+Sentences: as many as fit a number of words (`sentences`), or as long as they stay on their subject (`semantic`). The
+latter is Kamradt's "semantic chunking" (2023), as in LangChain's `SemanticChunker`: each sentence is embedded with its
+neighbours, and the text is cut where the cosine distance to the next is above a percentile of all distances.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 `docs/datasets.md` says every field. A folder without dataset.yaml and corpus/ is its own corpus. Whose the documents
 are is said in attributes.yaml (`rag_lab.corpus.rules`). Other questions on the same documents stand beside
 questions.jsonl, in a file that is named after the dataset: `plant_docs/follow_up.jsonl`.
+
+In Python, documents of LangChain's may stand in place of a folder. They are written below the home folder, under the
+digest of what they hold; so the same documents are the same corpus, and share its index.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab._kit.config_file import read_mapping
@@ -61,11 +63,6 @@ class Metadata(BaseModel):
                 for detail in error.errors()
             )
             raise DatasetError(f"{path}: {'; '.join(reasons)}") from None
-
-    def save(self, folder: Path) -> None:
-        """Write the file that `load` reads."""
-        text = yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
-        (folder / METADATA_FILE).write_text(text, encoding="utf-8")
 
 
 @rich_display("rag_lab.notebook.views.data_view:dataset_view")

@@ -1,4 +1,14 @@
-"""Formats that datasets are imported from and exported to, by name."""
+"""Formats that datasets are imported from and exported to, by name; tables, and TREC's files of a run.
+
+Tables have the columns of RAGAs (CSV, JSONL, Parquet): user_input, reference, reference_contexts. The distinct
+reference contexts become the documents, and the evidence of a question is those of its row. RAGAs knows no grades: a
+column of our own, `reference_grades`, may give one a context.
+
+TREC's files are topics (what was asked), qrels (what is relevant) and rankings (what was found). ranx, ir_measures and
+PyTerrier read them. The unit is the page of a paged file, the file otherwise: its number is `manual.pdf#p3` or
+`notes.txt`, with spaces as `%20`. Where a question's evidence names a paged file without a page, the file is the unit
+of it, and of all files where the evidence names files alone. Formats: https://trec.nist.gov, as `trec_eval` reads them.
+"""
 
 import ast
 import csv

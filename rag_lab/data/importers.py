@@ -1,4 +1,17 @@
-"""Formats that datasets are imported from and exported to."""
+"""Drafts of datasets, whole or not at all, and what is read into them: BEIR folders and SQuAD JSON.
+
+BEIR: corpus.jsonl, queries.jsonl and judgements, qrels/<split>.tsv or TREC's; a text file a document. Thakur et al.
+(2021), "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models". Only judged queries
+become questions. Their evidence is every document judged above 0, with its grade (`grade_scale` where judgements are no
+whole numbers); what was judged 0 or less is kept as not relevant. Their answers are `metadata.answers`, if there are
+any. A query's id may be percent-encoded, as the exporter writes it. A line of judgements is query, document and score
+by tabs, or by spaces query, 0, document and grade, as `trec_eval` reads them.
+
+SQuAD (v1.1, and v2 with unanswerable questions): a document a paragraph. Rajpurkar et al. (2016), "SQuAD: 100,000+
+Questions for Machine Comprehension of Text"; Rajpurkar, Jia and Liang (2018), "Know What You Don't Know". The evidence
+of a question is its paragraph and, as a quote, the sentence around the first answer: the answer alone is often a word
+that stands in several places.
+"""
 
 import json
 import math
@@ -12,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab._kit.digest import put_in_place
@@ -19,7 +33,7 @@ from rag_lab._kit.wording import counted
 from rag_lab.corpus.normalize import normalize
 from rag_lab.corpus.rules import CORPUS_FOLDER
 from rag_lab.corpus.spans import SENTENCE_END
-from rag_lab.data.dataset import Dataset, Metadata, is_dataset
+from rag_lab.data.dataset import METADATA_FILE, Dataset, Metadata, is_dataset
 from rag_lab.data.labels import grade_scale
 from rag_lab.data.questions_file import QUESTIONS_FILE, Text, describe, write_questions
 from rag_lab.errors import DatasetError, unknown_name
@@ -58,7 +72,8 @@ def write_draft(draft: Draft, metadata: Metadata, target: Path, force: bool) -> 
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8", newline="\n")
             write_questions(folder / QUESTIONS_FILE, draft.questions)
-            metadata.save(folder)
+            about = yaml.safe_dump(metadata.model_dump(), sort_keys=False, allow_unicode=True)
+            (folder / METADATA_FILE).write_text(about, encoding="utf-8")
             try:  # before it is put in place: one that cannot be loaded replaces nothing
                 Dataset.load(folder)
             except DatasetError as error:

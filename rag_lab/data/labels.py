@@ -1,4 +1,13 @@
-"""Labels written by hand into questions.jsonl: one line is changed or added, and every other stays as it is."""
+"""The labels of questions: evidence that names one passage or files alone, grades, and labels written by hand.
+
+To find one label of a passage is to find them all, so they count as one: otherwise a ranking would be asked for the
+same text twice, and one that found it once would have found a half.
+
+The gain of nDCG is the grade (Järvelin and Kekäläinen 2002), so it is a ratio of grades: all of them times one number
+leave it as it was, and judgements like 0.5 and 1 become 1 and 2.
+
+Where a label is written into questions.jsonl, one line is changed or added, and every other stays as it is.
+"""
 
 import json
 import math

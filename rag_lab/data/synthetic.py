@@ -1,4 +1,13 @@
-"""Texts made of those of a dataset, without a model: questions to begin with, and wrong answers."""
+"""Texts made of those of a dataset, without a model: questions to begin with, and right answers made wrong.
+
+Drafted questions are made of words of the passage that answers them, which a search by words finds too easily. So they
+carry no evidence, only the tag `drafted`: they show what settings change, and are to be replaced by questions of real
+people.
+
+Wrong answers are what a judge is put on trial with: each function returns the text with one thing changed, always the
+same, or None where the text has nothing to change. The rules read English; a text without Latin capitals or digits
+yields little, which is counted and not hidden.
+"""
 
 import re
 from collections import Counter

@@ -138,13 +138,6 @@ def test_a_name_is_checked_when_written_and_found_when_used(folder: Path) -> Non
     assert identity(StoreConfig(name="mine:Mine")) != before
 
 
-def test_an_index_is_searched_in_it(tmp_path: Path) -> None:
-    vectors = np.repeat(random_units(4, 1), 3, axis=0)
-    stores = stores_of(StoreConfig(name="mine:Mine"))
-    stores.build(tmp_path / "store", [f"c{n}" for n in range(12)], vectors, ["public"] * 12)
-    assert stores.open(tmp_path / "store").search(vectors[:1], 5)[0][0][:3] == ["c0", "c1", "c2"]
-
-
 N, DIM = 300, 24
 IDS = [f"c{number}" for number in range(N)]
 LABELS = ["secret" if number % 3 else "public" for number in range(N)]

@@ -1,10 +1,7 @@
 """Every sparse index keeps to the contract of sparse indexes; their formulas are worked out another way."""
 
-import json
 import math
 import re
-import subprocess
-import sys
 from collections import Counter
 from typing import get_args
 
@@ -111,22 +108,6 @@ def test_no_file_holds_a_pickle(name, tmp_path):
     for file in files:
         if file.suffix == ".npy":
             assert np.load(file, allow_pickle=False) is not None
-
-
-READ = """
-import json, sys
-from pathlib import Path
-from rag_lab.stores.sparse import SPARSE
-print(json.dumps(SPARSE[sys.argv[1]].open(Path(sys.argv[2])).search(["oven press", "ram"], 4)))
-"""
-
-
-def test_another_process_reads_the_same_after_the_folder_was_moved(name, tmp_path):
-    here = built(name, tmp_path).search(["oven press", "ram"], 4)
-    (tmp_path / name).rename(tmp_path / "moved")
-    command = [sys.executable, "-c", READ, name, str(tmp_path / "moved")]
-    there = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert tuple(there) == here
 
 
 def test_it_is_built_once_beside_the_vectors_and_then_opened(name, tmp_path):

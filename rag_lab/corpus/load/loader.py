@@ -1,4 +1,6 @@
-"""What a loader is: a function from one file to documents, with what it could not use as sentences.
+"""What a loader is, a function from one file to documents, and those of plain text, Markdown and documents of Python.
+
+What a loader could not use it says in sentences. Text that is UTF-8 needs no guess; a guessed encoding is a warning.
 
 Documents that come from Python are written below the home folder, a file a source (the source on the first line, then
 a document a line), and read as every other file is, so that an index knows no other way in.

@@ -1,4 +1,11 @@
-"""HTML and Word files as Markdown."""
+"""HTML and Word files as Markdown: headings, lists, tables with a row a line; no scripts, styles or menus.
+
+The encoding of HTML is found out as browsers do: https://encoding.spec.whatwg.org names what is meant. The tree is
+walked with an explicit stack, since a file may be nested more deeply than Python may recurse.
+
+Of a Word file (DOCX) a library makes HTML. It gets a copy whose XML parts were parsed before, without entities, and
+whose headings say their level.
+"""
 
 import io
 import re

@@ -1,4 +1,17 @@
-"""PDF files with PyMuPDF."""
+"""PDF files with PyMuPDF, page by page or with their tables; what all readers of PDF files make of lines, and bounds.
+
+Lines are taken in the file's own order, which keeps the columns of a two-column page apart (sorting by position would
+mix them). Consecutive lines that stand side by side are one row: they are joined by two spaces. A gap wider than a
+line's spacing is a blank line, so that the splitter sees paragraphs. All this is judged in the direction in which the
+lines run, so that a page is read alike however it is turned.
+
+Tables are those of which PyMuPDF finds the lines. It says where the cells are; the words in them are put together
+here, since its own reading of a cell loses spaces with some fonts. A word stands in one cell or outside the tables:
+each comes once.
+
+How much a page unpacks to and draws is bounded: a few kilobytes can hold gigabytes of drawing commands. Of lines that
+are drawn, PyMuPDF's search for tables compares each with all others.
+"""
 
 import re
 import zlib

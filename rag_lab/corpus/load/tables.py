@@ -1,4 +1,13 @@
-"""Tables: CSV and TSV files, spreadsheets."""
+"""CSV, TSV and spreadsheets (XLSX, XLSM, XLS, ODS) as Markdown tables, and the archives that office files are.
+
+A row is one line that begins and ends with a bar, and no splitter cuts such a line. Tables within documents have cells
+that hold paragraphs, take several columns or rows, or frame a whole page. A spreadsheet is a document a sheet, the
+number of its tab as the page, its name as the section.
+
+The library holds a sheet as a rectangle around its cells: two cells of a small file can take all memory, which ends the
+process that reads it. Office files are ZIP archives: what is checked before one is unpacked stands here, and how its
+parts are read.
+"""
 
 import csv
 import datetime
