@@ -56,7 +56,7 @@ class Corpus:
         self.searched.append(len(vectors))
         return [hits(*list(TEXTS)[:k], step=step) for _ in vectors]
 
-    def search_terms(self, name, analyzer, texts, k, allowed=None, level="parent"):
+    def search_terms(self, name, analyzer, texts, k, allowed=None, level="parent", units="child"):
         self.searched.append(len(texts))
         return [hits(*list(TEXTS)[:k], step=name) for _ in texts]
 

@@ -208,7 +208,7 @@ DOWN = ChatReply(error="the server answered with status 500", transient=True)
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def small_corpus(tmp_path):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus/notes.txt").write_text("The canteen opens at 11:30.")
     pdf = pymupdf.open()
@@ -218,29 +218,29 @@ def corpus(tmp_path):
     return tmp_path / "corpus"
 
 
-def opened(corpus, chat, **options):
+def opened(small_corpus, chat, **options):
     config = CorpusConfig(pdf="vision", vision_dpi=72)
-    return open_index(corpus, config, HashEmbedder(), home=corpus.parent / "home", vision=chat, **options)
+    return open_index(small_corpus, config, HashEmbedder(), home=small_corpus.parent / "home", vision=chat, **options)
 
 
-def test_an_index_made_in_an_outage_is_made_again_and_is_another_one(corpus):
+def test_an_index_made_in_an_outage_is_made_again_and_is_another_one(small_corpus):
     chat = ScriptedChat([DOWN, ChatReply(READING)])
-    poor = opened(corpus, chat)
+    poor = opened(small_corpus, chat)
     assert poor.is_retryable
     assert poor.manifest.n_documents == 3  # the text layer stands in
     assert any("status 500" in str(problem) for problem in poor.problems)
 
     chat.script = lambda request: DOWN
-    assert opened(corpus, chat).digest == poor.digest  # the outage lasts: nothing new to remember results under
-    assert not opened(corpus, chat, build=False).is_built
+    assert opened(small_corpus, chat).digest == poor.digest  # the outage lasts: nothing new to remember results under
+    assert not opened(small_corpus, chat, build=False).is_built
 
     chat.script, chat.requests = (lambda request: ChatReply(READING)), []
-    whole = opened(corpus, chat)
+    whole = opened(small_corpus, chat)
     assert len(chat.requests) == 1  # the page that had failed
     assert not whole.is_retryable
     assert whole.digest != poor.digest
     assert not any("status 500" in str(problem) for problem in whole.problems)
 
     chat.requests = []
-    assert opened(corpus, chat).digest == whole.digest == opened(corpus, chat, build=False).digest
+    assert opened(small_corpus, chat).digest == whole.digest == opened(small_corpus, chat, build=False).digest
     assert chat.requests == []
