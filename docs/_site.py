@@ -10,7 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from rag_lab.evaluation.registry import metrics_table
+from rag_lab.evaluation.registry import describe
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
     for page, (title, modules) in API.items():
         files.append(File.generated(config, page, content=f"# {title}\n\n" + "\n".join(map(_documented, modules))))
-    files.append(File.generated(config, "api/metrics.md", content=f"# All metrics\n\n{metrics_table()}"))
+    files.append(File.generated(config, "api/metrics.md", content=f"# All metrics\n\n{_metrics_table()}"))
     for file in files.documentation_pages():
         for link in _LINK.findall(file.content_string):
             place = _place(file.src_uri, link)
@@ -75,3 +75,14 @@ def _documented(name: str) -> str:
     values = [getattr(module, key) for key in getattr(module, "__all__", own)]
     shown = [value for value in values if isclass(value) or isfunction(value)]
     return "\n".join(f"::: {value.__module__}.{value.__qualname__}\n" for value in shown)
+
+
+def _metrics_table() -> str:
+    """Return a Markdown table with one row a metric, in the order of `describe`."""
+    lines = ["| metric | what it is | needs | range |", "|---|---|---|---|"]
+    for info in describe():
+        needs = ", ".join(sorted(info.needs)) or "-"
+        upper = "and up" if info.high is None else f"to {info.high:g}"
+        better = "" if info.higher_is_better else ", lower is better"
+        lines.append(f"| `{info.name}` | {info.sentence} | {needs} | {info.low:g} {upper}{better} |")
+    return "\n".join(lines) + "\n"

@@ -16,29 +16,18 @@ from typing import Any, get_args
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.registry import Module, unwatched
 from rag_lab.errors import ConfigError, unknown_name
+from rag_lab.evaluation import metric
 from rag_lab.evaluation.judge_queue import JudgeReplies, RememberedJudge
-from rag_lab.evaluation.metric import (
-    TRACE,
-    Gap,
-    Metric,
-    MetricInfo,
-    Need,
-    Needs,
-    Tools,
-    find_gap,
-    model_name,
-    trace_bytes,
-)
 from rag_lab.memory.results import batches
 from rag_lab.records import Score, Trace
 
 _NOT_OF_STAGES = {"question", "repeat", "stages", "texts"}
 FIELDS = frozenset(each.name for each in fields(Trace)) - _NOT_OF_STAGES
-_MODELS: Mapping[str, Need] = {"judge": "judge", "embedder": "embeddings"}  # the parameter that asks for a model
+_MODELS: Mapping[str, metric.Need] = {"judge": "judge", "embedder": "embeddings"}  # the parameter that asks for a model
 _WHOLE_BATCH = 32
 
 
-def custom_info(module: Module) -> MetricInfo:
+def custom_info(module: Module) -> metric.MetricInfo:
     """Return what a metric says of itself.
 
     `name` in tables is by default that of the function or class, with its parameters; `needs` (`answer`, `evidence`
@@ -56,8 +45,8 @@ def custom_info(module: Module) -> MetricInfo:
     calls = getattr(made, "calls", None)
     if calls is not None and (not isinstance(calls, int) or calls < 0):
         raise ConfigError(f"The metric {name!r} has calls = {calls!r}; say how often one score asks the judge.")
-    needs: Any = _names(made, "needs", get_args(Need), name)
-    return MetricInfo(
+    needs: Any = _names(made, "needs", get_args(metric.Need), name)
+    return metric.MetricInfo(
         name,
         " ".join((inspect.getdoc(made) or "A metric of one's own.").partition("\n\n")[0].split()),
         needs | {_MODELS[parameter] for parameter in models_asked(made, name)},
@@ -132,7 +121,7 @@ class WholeMetric:
     """A custom whole `Metric`; a batch that fails as a whole is scored again trace by trace."""
 
     name: str
-    needs: Needs
+    needs: metric.Needs
     code: CustomCode
 
     def identity(self) -> Mapping[str, Any]:
@@ -148,7 +137,7 @@ class WholeMetric:
             scores: list[Score] = self.code.call(traces, accept=lambda returned: self._accepted(returned, traces))
         except CustomCodeError as error:
             if len(traces) == 1:
-                return [Gap("failed", str(error)).to_score(traces[0], self.name)]
+                return [metric.Gap("failed", str(error)).to_score(traces[0], self.name)]
             return [score for trace in traces for score in self._score([trace])]
         return scores
 
@@ -166,7 +155,7 @@ class WholeMetric:
         return scores
 
 
-def build_custom_metric(info: MetricInfo, module: Module, tools: Tools) -> Metric:
+def build_custom_metric(info: metric.MetricInfo, module: Module, tools: metric.Tools) -> metric.Metric:
     """Return what `module` holds as a metric whose faults cost single scores."""
     what = f"metric {info.name!r}"
     if is_whole(module.value):
@@ -180,10 +169,10 @@ class CustomMetric:
     """Something that is called with each trace that has what it needs."""
 
     name: str
-    needs: Needs
-    info: MetricInfo
+    needs: metric.Needs
+    info: metric.MetricInfo
     code: CustomCode
-    tools: Tools
+    tools: metric.Tools
     models: tuple[str, ...]  # the parameters behind the trace
     batch_size: int = 8  # a kill loses as many at most
     of_run: set[tuple[str, int]] = field(default_factory=set, compare=False)  # of which records of stages were read
@@ -199,11 +188,11 @@ class CustomMetric:
 
         One that asks no model is quick: the digest of what it sees stands for it.
         """
-        if find_gap(trace, self.needs):
+        if metric.find_gap(trace, self.needs):
             return None
         if not self.models:
-            return {"seen": sha256(trace_bytes(self._seen(trace))).hexdigest()}
-        seen: dict[str, Any] = TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
+            return {"seen": sha256(metric.trace_bytes(self._seen(trace))).hexdigest()}
+        seen: dict[str, Any] = metric.TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
         return seen
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
@@ -211,7 +200,7 @@ class CustomMetric:
         return [self._score(trace) for trace in traces]
 
     def _score(self, trace: Trace) -> Score:
-        if gap := find_gap(trace, self.needs):
+        if gap := metric.find_gap(trace, self.needs):
             return gap.to_score(trace, self.name)
         judge = None
         if "judge" in self.needs and self.tools.judge is not None:
@@ -229,19 +218,19 @@ class CustomMetric:
             found = self.code.call(seen, *models, accept=self._accepted)
         except CustomCodeError as error:
             after = f"{trace.failure.stage} failed: {trace.failure.reason}; then " if trace.failure else ""
-            found = Gap("failed", f"{after}{error}")
+            found = metric.Gap("failed", f"{after}{error}")
         if hasattr(seen, "stages_read"):
             self.of_run.add((trace.question.question_id, trace.repeat))
         own_s = time.perf_counter() - started
-        is_gap, replies = isinstance(found, Gap), list(judge.replies.values()) if judge else []
+        is_gap, replies = isinstance(found, metric.Gap), list(judge.replies.values()) if judge else []
         return Score(
             trace.question.question_id,
             self.name,
-            None if isinstance(found, Gap) else found[0],
-            found.status if isinstance(found, Gap) else "scored",
-            found.reason if isinstance(found, Gap) else found[1],
+            None if isinstance(found, metric.Gap) else found[0],
+            found.status if isinstance(found, metric.Gap) else "scored",
+            found.reason if isinstance(found, metric.Gap) else found[1],
             trace.repeat,
-            judge=model_name(judge.identity()) if judge else "",
+            judge=metric.model_name(judge.identity()) if judge else "",
             seconds=sum(reply.seconds for reply in replies) if judge else own_s,
             calls=len(replies),
             curable=is_gap and judge is not None and judge.is_troubled,
@@ -256,12 +245,12 @@ class CustomMetric:
         read = {field.partition(".")[0] for field in self.info.reads} | (set() if self.models else {"stages"})
         return WatchedTrace(trace.question, trace.repeat, **{name: getattr(trace, name) for name in read})
 
-    def _accepted(self, returned: Any) -> Gap | tuple[float, str]:
-        if isinstance(returned, Gap):
+    def _accepted(self, returned: Any) -> metric.Gap | tuple[float, str]:
+        if isinstance(returned, metric.Gap):
             return returned
         value, reason = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, "")
         if value is None:
-            return Gap("not_applicable", str(reason or f"the {self.code.what} has no value for it"))
+            return metric.Gap("not_applicable", str(reason or f"the {self.code.what} has no value for it"))
         try:
             number = math.nan if isinstance(value, str | bytes) else float(value)
         except (TypeError, ValueError):

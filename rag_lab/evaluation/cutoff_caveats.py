@@ -92,11 +92,6 @@ def ranks_seen(metric: str, config: PipelineConfig) -> int | None:
     return None if k is None else min(k, ranking_depth(config)[0])
 
 
-def comparable(metric: str, one: PipelineConfig, other: PipelineConfig) -> bool:
-    """Tell whether a metric can see as many ranks of one pipeline as of the other, so that they can be compared."""
-    return ranks_seen(metric, one) == ranks_seen(metric, other)
-
-
 def ranking_depth(config: PipelineConfig) -> tuple[int, str]:
     """Return how many hits the final ranking of a question holds at most, and the setting that decides it."""
     retrieval, rerank = config.retrieval, config.rerank

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -85,11 +85,11 @@ _SCORE: TypeAdapter[Score] = TypeAdapter(Score)
 Advance = Callable[[int], object]  # is called with how many traces were scored
 
 
+@dataclass(eq=False)
 class TracesScored:
     """The traces of one evaluation; their digest is made once for all metrics, where one asks for it."""
 
-    def __init__(self, traces: Sequence[Trace]) -> None:
-        self.traces = traces
+    traces: Sequence[Trace]
 
     @cached_property
     def digest(self) -> str:
@@ -148,15 +148,18 @@ def score_costly(metric: CostlyMetric, traces: Sequence[Trace], memory: Memory, 
     keys = [score_key(metric, identity, trace) for trace in traces]
     wanted = {key: trace for key, trace in zip(keys, traces, strict=True) if key is not None}
 
-    def measure(keys: list[str]) -> dict[str, Score]:
-        return dict(zip(keys, metric.score([wanted[key] for key in keys]), strict=True))
-
     def encode(score: Score) -> str | None:
         is_of_run = (score.question_id, score.repeat) in metric.of_run
         passes = score.curable or is_of_run or (score.status == "failed" and not asks_models)
         return None if passes else _SCORE.dump_json(score).decode()
 
-    work = Work(metric.name, measure, encode, _SCORE.validate_json, metric.batch_size)
+    work = Work(
+        metric.name,
+        lambda keys: dict(zip(keys, metric.score([wanted[key] for key in keys]), strict=True)),
+        encode,
+        _SCORE.validate_json,
+        metric.batch_size,
+    )
     found = work.recall(memory, wanted)
     if retries_failed():
         found |= work.again(memory, [key for key, score in found.items() if score.status == "failed"])

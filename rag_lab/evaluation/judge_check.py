@@ -63,11 +63,6 @@ class Discrimination:
         """Whether the interval lies above one half."""
         return self.low is not None and self.low > CHANCE
 
-    @property
-    def has_enough(self) -> bool:
-        """Whether questions enough were scored for a judge to pass."""
-        return self.n_questions >= MIN_QUESTIONS
-
     def __str__(self) -> str:
         if self.auc is None:
             return self.reason
@@ -113,13 +108,16 @@ class JudgeCheck:
     @property
     def passes(self) -> bool:
         """Whether its scores can be believed as far as this trial can tell."""
-        return self._does_well and all(each.has_enough for each in self._overall())
+        return (
+            self._does_well
+            and min((each.n_questions for each in self._overall), default=MIN_QUESTIONS) >= MIN_QUESTIONS
+        )
 
     @property
     def verdict(self) -> str:
         """Say in a sentence or two whether the judge's scores can be believed."""
         parts = []
-        for each in self._overall():
+        for each in self._overall:
             by, size = f"by {each.metric}", f"(AUC {each}, {counted(each.n_questions, 'question')})"
             if each.auc is None:
                 parts.append(f"could not be seen to tell right from wrong {by} ({each.reason})")
@@ -128,15 +126,17 @@ class JudgeCheck:
             elif each.high is not None and each.high < CHANCE:
                 parts.append(f"is worse than chance {by} {size}")
             else:
-                parts.append(
-                    f"{'is no better than' if each.has_enough else 'could not be told from'} chance {by} {size}"
-                )
+                compared = "is no better than" if each.n_questions >= MIN_QUESTIONS else "could not be told from"
+                parts.append(f"{compared} chance {by} {size}")
         for one in self.objects:
             if not one.suffices:
                 why = f", mostly because {one.reasons[0][0]}" if one.reasons else ""
                 parts.append(f"gave {one.metric} a usable reply for only {one.n_scored} of {one.n_asked} answers{why}")
-        if not all(each.has_enough for each in self._overall()):
-            asked, fewest = counted(self.n_questions, "question"), min(each.n_questions for each in self._overall())
+        asked, fewest = (
+            counted(self.n_questions, "question"),
+            min((each.n_questions for each in self._overall), default=MIN_QUESTIONS),
+        )
+        if fewest < MIN_QUESTIONS:
             if self.n_questions < MIN_QUESTIONS:
                 parts.append(f"was tried on too few to pass: {asked}, at least {MIN_QUESTIONS}")
             else:
@@ -149,7 +149,7 @@ class JudgeCheck:
 
     @property
     def _does_well(self) -> bool:
-        return all(each.suffices for each in self.objects) and all(each.beats_chance for each in self._overall())
+        return all(each.suffices for each in self.objects) and all(each.beats_chance for each in self._overall)
 
     def __str__(self) -> str:
         prompts = f", prompts in {self.language}" if self.language else ""
@@ -168,6 +168,7 @@ class JudgeCheck:
         agreement = f"<p>Agreement with itself: {escape(str(self.agreement))}</p>"
         return f'<div class="{NO_FORMULAS}"><p><strong>{escape(self.verdict)}</strong></p>{tables}{agreement}</div>'
 
+    @property
     def _overall(self) -> list[Discrimination]:
         return [each for each in self.telling if each.perturbation == ALL]
 

@@ -69,7 +69,8 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the model's JSON schema with the ranges that RAGAs means, for judges that can be held to a schema."""
     schema = model.model_json_schema()
-    for name, field in _properties(schema):
+    parts = (schema, *schema.get("$defs", {}).values())
+    for name, field in (one for part in parts for one in part.get("properties", {}).items()):
         if name == "rating" and model.__name__ in _RATINGS:
             field |= {"enum": list(_RATINGS[model.__name__])}
         elif name in _HIGHEST:
@@ -113,13 +114,6 @@ def _items(value: Any) -> Iterator[tuple[str, Any]]:
         yield from value.items()
     for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _items(child)
-
-
-def _properties(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every property of a JSON schema and of its definitions."""
-    yield from schema.get("properties", {}).items()
-    for definition in schema.get("$defs", {}).values():
-        yield from _properties(definition)
 
 
 def _excerpt(text: str, max_chars: int = 80) -> str:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -26,18 +26,17 @@ Generate = Callable[[Sequence[ChatRequest]], list[ChatReply]]
 
 SEEDS_PER_REPEAT = 1000  # a request of repeat n has a seed from n times this on
 
-_ROOM = "judge"
 _REPLY: TypeAdapter[ChatReply] = TypeAdapter(ChatReply)
 Result = TypeVar("Result")
 
 
+@dataclass(eq=False)
 class JudgeReplies:
     """Replies of one judge, for as long as this object lives, and in a memory where there is one."""
 
-    def __init__(self, judge: ChatModel, memory: Memory | None = None) -> None:
-        self._judge = judge
-        self._memory = memory
-        self._known: dict[str, ChatReply] = {}
+    judge: ChatModel
+    memory: Memory | None = None
+    _known: dict[str, ChatReply] = field(default_factory=dict, init=False, repr=False)
 
     def key(self, request: ChatRequest) -> str:
         """Return what a request is remembered under."""
@@ -47,8 +46,8 @@ class JudgeReplies:
         """Return the replies of those of `keys` that are known."""
         keys = list(keys)
         unknown = [key for key in keys if key not in self._known]
-        if self._memory is not None and unknown:
-            found = self._memory.recall(unknown)
+        if self.memory is not None and unknown:
+            found = self.memory.recall(unknown)
             self._known |= {key: _REPLY.validate_json(text) for key, text in found.items()}
         return {key: self._known[key] for key in keys if key in self._known}
 
@@ -57,20 +56,20 @@ class JudgeReplies:
 
         What another process asks at this moment is not asked twice.
         """
-
-        def compute(keys: list[str]) -> dict[str, ChatReply]:
-            return dict(zip(keys, generate([requests[key] for key in keys]), strict=True))
-
-        def encode(reply: ChatReply) -> str | None:
-            return None if reply.error else _REPLY.dump_json(reply).decode()
-
-        replies = Work(_ROOM, compute, encode, _REPLY.validate_json, len(requests)).do(self._memory, requests)
+        work = Work(
+            "judge",
+            lambda keys: dict(zip(keys, generate([requests[key] for key in keys]), strict=True)),
+            lambda reply: None if reply.error else _REPLY.dump_json(reply).decode(),
+            _REPLY.validate_json,
+            len(requests),
+        )
+        replies = work.do(self.memory, requests)
         self._known |= {key: reply for key, reply in replies.items() if not reply.error}
         return [replies[key] for key in requests]
 
     @cached_property
     def _identity(self) -> str:
-        return digest(dict(self._judge.identity()))
+        return digest(dict(self.judge.identity()))
 
 
 class RememberedJudge:
@@ -164,10 +163,9 @@ class JudgeQueue:
             except RuntimeError:  # stopped
                 self._settle([key], self._raise_broken)
             else:
-                done.add_done_callback(partial(self._settle_one, key))
-
-    def _settle_one(self, key: str, done: asyncio.Future[list[ChatReply]]) -> None:
-        self._settle([key], self._raise_broken if done.cancelled() else done.result)
+                done.add_done_callback(
+                    lambda done, key=key: self._settle([key], self._raise_broken if done.cancelled() else done.result)  # type: ignore[misc]
+                )
 
     def _settle(self, keys: Sequence[str], replies: Callable[[], list[ChatReply]]) -> None:
         """Give each waiting score its reply; whatever a model raises belongs to the scores that wait for it."""

@@ -55,24 +55,21 @@ class TrialItem:
 
 def trial_items(dataset: Dataset, n_questions: int, seed: int = 0) -> list[TrialItem]:
     """Return the right answer of each of `n_questions` questions, followed by what could be made of it."""
-    usable = [question for question in _located(dataset) if _contexts(question)]
+    answered = [q for q in dataset.questions if q.answerable and q.answers and q.answers[0].strip() and q.evidence]
+    if answered:
+        with tempfile.TemporaryDirectory() as folder:
+            documents = load_folder(dataset.corpus_dir).documents
+            write_chunks(Path(folder) / CHUNKS, documents, split(documents, CorpusConfig()))
+            store = ChunkStore(Path(folder) / CHUNKS)
+            located = [tuple(locate_evidence(store, item)[0] for item in q.evidence) for q in answered]
+            answered = [replace(q, evidence=evidence) for q, evidence in zip(answered, located, strict=True)]
+    usable = [question for question in answered if _contexts(question)]
     if not usable:
         reason = "no question has both a reference answer and evidence of which the passage is known"
         raise DatasetError(f"Dataset {dataset.name!r} cannot try a judge: {reason}; add them, or take another dataset.")
     chosen = set(stratified(usable, n_questions, seed))
     places = [place for place, question in enumerate(usable) if question.question_id in chosen]
     return [item for place in places for item in _items(usable[place], [*usable[place + 1 :], *usable[:place]])]
-
-
-def _located(dataset: Dataset) -> list[Question]:
-    answered = [q for q in dataset.questions if q.answerable and q.answers and q.answers[0].strip() and q.evidence]
-    if not answered:
-        return []
-    with tempfile.TemporaryDirectory() as folder:
-        documents = load_folder(dataset.corpus_dir).documents
-        write_chunks(Path(folder) / CHUNKS, documents, split(documents, CorpusConfig()))
-        store = ChunkStore(Path(folder) / CHUNKS)
-        return [replace(q, evidence=tuple(locate_evidence(store, item)[0] for item in q.evidence)) for q in answered]
 
 
 def _contexts(question: Question) -> list[str]:

@@ -182,11 +182,10 @@ class TraceMetric:
 def family_of(*measures: tuple[MetricInfo, Callable[[Trace], float | Gap], int]) -> Family:
     """Return a family of metrics that are functions of one trace: each with its function and the version of that."""
     computed = {info.name: (compute, version) for info, compute, version in measures}
-
-    def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
-        return TraceMetric(name, info.needs, *computed[info.name])
-
-    return Family([info for info, _, _ in measures], build)
+    return Family(
+        [info for info, _, _ in measures],
+        lambda name, info, argument, tools: TraceMetric(name, info.needs, *computed[info.name]),
+    )
 
 
 def trace_bytes(trace: Trace) -> bytes:

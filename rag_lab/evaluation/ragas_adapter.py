@@ -4,7 +4,6 @@ RAGAs' own cache leaves the model out of its key, and its default models are rem
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +16,6 @@ from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_output import JudgeError, Reply, UnusableReply, read_reply, strict_schema
 from rag_lab.evaluation.judge_queue import SEEDS_PER_REPEAT, JudgeQueue
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
-from rag_lab.models.truncation import truncated_in_texts
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
 MIN_REPLY_TOKENS = 64  # below this no judgement fits
@@ -125,10 +123,6 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
         self._embedder = embedder
         self._vectors: dict[str, list[float]] = {}
         self._broken: RagLabError | None = None
-
-    def truncated_tokens(self, texts: Iterable[str]) -> int:
-        """Return how many tokens of these texts the embedding model never reads."""
-        return sum(truncated_in_texts(self._embedder, list(texts), "document"))
 
     def embed_text(self, text: str, **_: Any) -> list[float]:
         """Return the text's unit vector."""

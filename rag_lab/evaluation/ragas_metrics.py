@@ -21,10 +21,11 @@ from typing import Any, ClassVar
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_output import JudgeError, judgement_lines
 from rag_lab.evaluation.judge_queue import JudgeQueue
-from rag_lab.evaluation.metric import Family, Gap, Metric, MetricInfo, Needs, Tools, find_gap, model_name
-from rag_lab.evaluation.ragas_table import INFOS, SPECS, RagasSpec, fill_arguments
+from rag_lab.evaluation.metric import Family, Gap, Needs, Tools, find_gap, model_name
+from rag_lab.evaluation.ragas_table import COLLECTIONS, INFOS, SPECS, RagasSpec, fill_arguments
 from rag_lab.memory.results import batches
 from rag_lab.models.protocols import ChatModel, Embedder
+from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.records import Score, Trace
 from rag_lab.redaction import one_line
 
@@ -131,7 +132,7 @@ class RagasMetric:
             calls=session.calls if session else 0,
             curable=error is not None and not error.permanent,
             truncated_tokens=(session.truncated_tokens if session else 0)
-            + (embeddings.truncated_tokens(_texts(arguments)) if embeddings else 0),
+            + (sum(truncated_in_texts(self.embedder, _texts(arguments), "document")) if self.embedder else 0),
         )
 
     async def _value(
@@ -146,7 +147,7 @@ class RagasMetric:
                 adapter = ragas_module(_ADAPTER)
                 translator = adapter.JudgeSession(self.queue, 0, _ATTEMPTS, _TRANSLATION_TOKENS)
                 vars(metric).update(await adapter.adapted_prompts(metric, self.language, translator))
-            if self.spec.is_legacy:
+            if self.spec.module != COLLECTIONS:  # the older interface, which takes a sample
                 sample = ragas_module("ragas.dataset_schema").SingleTurnSample(**arguments)
                 value = float(await metric.single_turn_ascore(sample))
             else:
@@ -176,11 +177,6 @@ def _texts(arguments: Mapping[str, Any]) -> list[str]:
     return [text for text in arguments.values() if isinstance(text, str) and text]
 
 
-def build(name: str, info: MetricInfo, argument: str, tools: Tools) -> Metric:
-    """Return the RAGAs metric called `name`; RAGAs is not imported yet."""
-    return make_metric(name, SPECS[name.removeprefix("ragas.")], tools)
-
-
 def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     """Return a metric of any RAGAs class, also one that the table does not name."""
     needs, queue, batch_size = spec.needs, None, _CHEAP_BATCH
@@ -192,4 +188,4 @@ def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     return RagasMetric(name, spec, needs, judge, embedder, language, batch_size, queue)
 
 
-FAMILY = Family(INFOS, build)
+FAMILY = Family(INFOS, lambda name, info, argument, tools: make_metric(name, SPECS[name.removeprefix("ragas.")], tools))

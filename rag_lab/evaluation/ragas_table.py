@@ -12,7 +12,7 @@ from typing import Any
 from rag_lab.evaluation.metric import Gap, MetricInfo, Need, Needs
 from rag_lab.records import Evidence, Passage, Trace
 
-_COLLECTIONS = "ragas.metrics.collections"
+COLLECTIONS = "ragas.metrics.collections"
 # A sentence that says so is none of the subject: what it shares with a reference is its words.
 ABSTAINED = Gap("not_applicable", "the reader abstained, so there is no answer to compare; answer.abstention counts it")
 _NEED: dict[str, Need] = {
@@ -92,7 +92,7 @@ class RagasSpec:
     class_name: str
     arguments: tuple[str, ...]
     models: tuple[Need, ...] = ()
-    module: str = _COLLECTIONS
+    module: str = COLLECTIONS
     low: float = 0.0
     higher_is_better: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -104,11 +104,6 @@ class RagasSpec:
     def needs(self) -> Needs:
         """What a trace must have, and which models are asked."""
         return frozenset({_NEED[name] for name in self.arguments if name in _NEED} | set(self.models))
-
-    @property
-    def is_legacy(self) -> bool:
-        """Whether the class has RAGAs' older interface, which takes a sample."""
-        return self.module != _COLLECTIONS
 
 
 def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_lab._kit.registry import BuiltIn, Kind, Module, from_object, installed
 from rag_lab.errors import ConfigError, unknown_name
@@ -18,9 +18,6 @@ from rag_lab.evaluation.custom_metric import build_custom_metric, custom_info
 from rag_lab.evaluation.metric import IN_TOKENS, NOT_ASKED, Family, Gap, Metric, MetricInfo, Needs, Tools, question_gap
 from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.records import Question
-
-if TYPE_CHECKING:
-    from ir_measures.measures import Measure
 
 MAX_K, MAX_TOKENS = 1000, 1_000_000
 # Measures of this provider need what our labels do not hold: aspects of a question, to which a hit is relevant or not.
@@ -178,7 +175,7 @@ def _parse_built_in(name: str) -> ParsedName:
                 continue
             argument = (match.groups() or ("",))[0]
             if info.name.endswith("<measure>"):
-                ir_measure(name, argument)
+                _check_ir_measure(name, argument)
             elif info.name.endswith("@k") and not 1 <= int(argument) <= MAX_K:
                 raise ConfigError(f"Metric {name!r} has an impossible cut-off: allowed is a number from 1 to {MAX_K}.")
             elif info.name.endswith(IN_TOKENS) and not 1 <= int(argument) <= MAX_TOKENS:
@@ -213,19 +210,8 @@ def default_metrics(questions: Iterable[Question]) -> tuple[str, ...]:
     return BY_REFERENCE if any(question.answers for question in asked) else WITHOUT_LABELS
 
 
-def metrics_table() -> str:
-    """Return a Markdown table with one row a metric, in the order of `describe`."""
-    lines = ["| metric | what it is | needs | range |", "|---|---|---|---|"]
-    for info in describe():
-        needs = ", ".join(sorted(info.needs)) or "-"
-        upper = "and up" if info.high is None else f"to {info.high:g}"
-        better = "" if info.higher_is_better else ", lower is better"
-        lines.append(f"| `{info.name}` | {info.sentence} | {needs} | {info.low:g} {upper}{better} |")
-    return "\n".join(lines) + "\n"
-
-
-def ir_measure(name: str, text: str) -> Measure:
-    """Return the measure `text` of the metric called `name`."""
+def _check_ir_measure(name: str, text: str) -> None:
+    """Refuse the measure `text` of the metric called `name` where no package computes it on our labels."""
     import ir_measures
 
     known = ir_measures.measures.registry
@@ -236,16 +222,16 @@ def ir_measure(name: str, text: str) -> Measure:
         measure = ir_measures.parse_measure(text)
         measure.validate_params()
     except (ValueError, TypeError, KeyError, AssertionError) as error:
-        raise ConfigError(f"Metric {name!r}: {error}; write {_example(known[head])}, for instance.") from None
+        # A name with a value for each parameter that must be given.
+        required = {key: info for key, info in known[head].SUPPORTED_PARAMS.items() if info.required}
+        at = required.pop(known[head].AT_PARAM, None)
+        inside = f"({', '.join(f'{key}=1' for key in required)})" if required else ""
+        example = f"retrieval.{known[head].NAME}{inside}" + (
+            "" if at is None else "@0.5" if at.dtype is float else "@10"
+        )
+        raise ConfigError(f"Metric {name!r}: {error}; write {example}, for instance.") from None
     if not 1 <= measure.params.get("cutoff", 1) <= MAX_K:
         raise ConfigError(f"Metric {name!r} has an impossible cut-off: allowed is a number from 1 to {MAX_K}.")
-    _check_provider(name, measure)
-    return measure
-
-
-def _check_provider(name: str, measure: Measure) -> None:
-    import ir_measures
-
     able = [provider for provider in ir_measures.DefaultPipeline.providers if provider.supports(measure)]
     if any(provider.NAME == _DIVERSITY for provider in able):
         raise ConfigError(f"Metric {name!r} needs labels of a question's aspects, which datasets here do not have.")
@@ -255,20 +241,11 @@ def _check_provider(name: str, measure: Measure) -> None:
     if not installs:  # the missing parameters without which no package computes the measure
         forms = [form for p in ir_measures.DefaultPipeline.providers for form in p.SUPPORTED_MEASURES]
         params = [item for form in forms if form.NAME == measure.NAME for item in form.params.items()]
-        required = {name for name, allowed in params if getattr(allowed, "required", False)}
-        wanted = sorted(required - measure.params.keys())
+        required_params = {name for name, allowed in params if getattr(allowed, "required", False)}
+        wanted = sorted(required_params - measure.params.keys())
         advice = f"give {' and '.join(wanted)} too" if wanted else "leave some out"
         raise ConfigError(f"Metric {name!r}: nothing computes this measure with these parameters; {advice}.")
     raise ConfigError(f"Metric {name!r} needs a package that is not installed: {' or '.join(installs)}.")
-
-
-def _example(measure: Measure) -> str:
-    """Return a name with a value for each parameter that must be given."""
-    required = {key: info for key, info in measure.SUPPORTED_PARAMS.items() if info.required}
-    at = required.pop(measure.AT_PARAM, None)
-    cutoff = "" if at is None else "@0.5" if at.dtype is float else "@10"
-    inside = ", ".join(f"{key}=1" for key in required)
-    return f"retrieval.{measure.NAME}{f'({inside})' if inside else ''}{cutoff}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,12 +279,9 @@ def expected_gaps(
 def reads_of(metrics: Iterable[AnyMetric], answered: Collection[str]) -> Callable[[Question], frozenset[str]]:
     """Return a function from a question to the fields of its trace that `metrics` read, of those that apply to it."""
     infos = [parse_name(metric).info for metric in metrics]
-
-    def reads(question: Question) -> frozenset[str]:
-        applying = [info.reads for info in infos if _gap(question, info.needs, answered) is None]
-        return frozenset[str]().union(*applying)
-
-    return reads
+    return lambda question: frozenset[str]().union(
+        *(info.reads for info in infos if _gap(question, info.needs, answered) is None)
+    )
 
 
 def applies(metric: AnyMetric | ParsedName, question: Question, is_answered: bool) -> bool:
@@ -317,9 +291,7 @@ def applies(metric: AnyMetric | ParsedName, question: Question, is_answered: boo
 
 
 def compares_passages(metric: AnyMetric) -> bool:
-    """Tell whether `metric` compares what was read with the passages that are the evidence, so that labels must name
-    them.
-    """
+    """Tell whether `metric` compares what was read with the passages of the evidence, which labels then must name."""
     spec = SPECS.get(parse_name(metric).name.removeprefix("ragas."))
     return spec is not None and "reference_contexts" in spec.arguments
 
@@ -339,10 +311,6 @@ class JudgeCalls:
     fixed: int
     a_passage: int
     prompt_tokens: int
-
-    def of(self, n_passages: int) -> int:
-        """Return the calls for one score."""
-        return self.fixed + self.a_passage * n_passages
 
 
 CALLS: dict[str, JudgeCalls] = {

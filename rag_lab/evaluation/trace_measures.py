@@ -16,26 +16,18 @@ from typing import Any
 
 from rag_lab._kit.machine import NO_METER
 from rag_lab.data.labels import distinct
+from rag_lab.evaluation import metric
 from rag_lab.evaluation.coverage import covers
-from rag_lab.evaluation.metric import (
-    NOTHING_TO_READ,
-    OF_LABELS,
-    Family,
-    Gap,
-    MetricInfo,
-    Needs,
-    TraceMetric,
-    Visible,
-    family_of,
-)
 from rag_lab.records import Answer, MachineUse, Passage, StageRecord, Trace
 
-_OF_ANSWER: Needs = frozenset({"answer"})
-_WITH_REFERENCE: Needs = frozenset({"answer", "reference"})
-_WITH_EVIDENCE: Needs = frozenset({"answer", "evidence"})
-_NO_CITATION = Gap("not_applicable", "the answer cites nothing")
-NOT_HERE = Gap("not_applicable", "no chat model of this machine was asked, or what it took was not measured")
-_NO_RULES = Gap("failed", "nothing says whose the files are: give `visible`, as a sweep does from attributes.yaml")
+_OF_ANSWER: metric.Needs = frozenset({"answer"})
+_WITH_REFERENCE: metric.Needs = frozenset({"answer", "reference"})
+_WITH_EVIDENCE: metric.Needs = frozenset({"answer", "evidence"})
+_NO_CITATION = metric.Gap("not_applicable", "the answer cites nothing")
+NOT_HERE = metric.Gap("not_applicable", "no chat model of this machine was asked, or what it took was not measured")
+_NO_RULES = metric.Gap(
+    "failed", "nothing says whose the files are: give `visible`, as a sweep does from attributes.yaml"
+)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -65,26 +57,20 @@ def _against_references(trace: Trace, compare: Callable[[str, str], float]) -> f
     return 0.0 if answer.abstained else max(compare(answer.text, reference) for reference in trace.question.answers)
 
 
-def _abstention(trace: Trace) -> float | Gap:
-    if trace.has_nothing_to_read:
-        return NOTHING_TO_READ
-    return float(_answer(trace).abstained != trace.question.answerable)
-
-
 def _answer(trace: Trace) -> Answer:
     return trace.answer or Answer("")
 
 
-ANSWERS = family_of(
+ANSWERS = metric.family_of(
     (
-        MetricInfo(
+        metric.MetricInfo(
             "answer.exact_match", "1 where the normalized answer equals one of the references, else 0.", _WITH_REFERENCE
         ),
         partial(_against_references, compare=lambda ours, wanted: float(normalize(ours) == normalize(wanted))),
         2,
     ),
     (
-        MetricInfo(
+        metric.MetricInfo(
             "answer.token_f1",
             "F1 of the normalized words shared with a reference; the best reference counts.",
             _WITH_REFERENCE,
@@ -93,16 +79,20 @@ ANSWERS = family_of(
         2,
     ),
     (
-        MetricInfo(
+        metric.MetricInfo(
             "answer.abstention",
             "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
             _OF_ANSWER,
         ),
-        _abstention,
+        lambda trace: (
+            metric.NOTHING_TO_READ
+            if trace.has_nothing_to_read
+            else float(_answer(trace).abstained != trace.question.answerable)
+        ),
         2,
     ),
     (
-        MetricInfo(
+        metric.MetricInfo(
             "answer.words",
             "Words of the answer, as white space parts them; a cost: longer is not better.",
             _OF_ANSWER,
@@ -116,33 +106,33 @@ ANSWERS = family_of(
 )
 
 
-def _share_cited(trace: Trace, counts: Callable[[Passage], bool]) -> float | Gap:
+def _share_cited(trace: Trace, counts: Callable[[Passage], bool]) -> float | metric.Gap:
     """Return the share of the citations made that name a passage of the context which `counts`."""
     cited, n_made = _citations(trace)
     return sum(map(counts, cited)) / n_made if n_made else _NO_CITATION
 
 
-def _precision(trace: Trace) -> float | Gap:
+def _precision(trace: Trace) -> float | metric.Gap:
     evidence = trace.question.evidence
     if trace.reads_labels and all(any(covers(passage, item) for item in evidence) for passage in trace.passages):
-        return OF_LABELS  # whatever is cited is evidence
+        return metric.OF_LABELS  # whatever is cited is evidence
     return _share_cited(trace, lambda passage: any(covers(passage, item) for item in evidence))
 
 
-def _recall(trace: Trace) -> float | Gap:
+def _recall(trace: Trace) -> float | metric.Gap:
     if trace.has_nothing_to_read:
-        return NOTHING_TO_READ
+        return metric.NOTHING_TO_READ
     evidence = distinct(trace.question.evidence)
     if trace.reads_labels and all(covers(passage, item) for item in evidence for passage in trace.passages):
-        return OF_LABELS  # whatever is cited is all of the evidence
+        return metric.OF_LABELS  # whatever is cited is all of the evidence
     cited, _ = _citations(trace)
     return sum(any(covers(passage, item) for passage in cited) for item in evidence) / len(evidence)
 
 
-def _quotes_verified(trace: Trace) -> float | Gap:
+def _quotes_verified(trace: Trace) -> float | metric.Gap:
     quoted = [citation for citation in _answer(trace).citations if citation.quote.strip()]
     if not quoted:
-        return Gap("not_applicable", "no citation quotes anything")
+        return metric.Gap("not_applicable", "no citation quotes anything")
     texts = {passage.number: " ".join(passage.retrieved.split()) for passage in trace.passages}
     return sum(" ".join(each.quote.split()) in texts.get(each.number, "") for each in quoted) / len(quoted)
 
@@ -158,15 +148,19 @@ _PRECISION = "Share of the citations made that name a passage of the context whi
 _RECALL = "Share of the evidence items of which a covering passage was cited."
 _VALIDITY = "Share of the citations made that name a passage of the context at all."
 _QUOTES = "Share of the quotes of citations that stand in the passage they cite, white space aside."
-CITATIONS = family_of(
-    (MetricInfo("citations.precision", _PRECISION, _WITH_EVIDENCE), _precision, 2),
-    (MetricInfo("citations.recall", _RECALL, _WITH_EVIDENCE), _recall, 3),
-    (MetricInfo("citations.validity", _VALIDITY, _OF_ANSWER), lambda trace: _share_cited(trace, lambda _: True), 1),
-    (MetricInfo("citations.quotes_verified", _QUOTES, _OF_ANSWER), _quotes_verified, 1),
+CITATIONS = metric.family_of(
+    (metric.MetricInfo("citations.precision", _PRECISION, _WITH_EVIDENCE), _precision, 2),
+    (metric.MetricInfo("citations.recall", _RECALL, _WITH_EVIDENCE), _recall, 3),
+    (
+        metric.MetricInfo("citations.validity", _VALIDITY, _OF_ANSWER),
+        lambda trace: _share_cited(trace, lambda _: True),
+        1,
+    ),
+    (metric.MetricInfo("citations.quotes_verified", _QUOTES, _OF_ANSWER), _quotes_verified, 1),
 )
 
 
-def _share_closed(trace: Trace, visible: Visible | None) -> float | Gap:
+def _share_closed(trace: Trace, visible: metric.Visible | None) -> float | metric.Gap:
     """Return the share of the files on a trace that `visible` closes to its asker; 0 where nothing was shown."""
     if visible is None:
         return _NO_RULES
@@ -178,9 +172,9 @@ def _share_closed(trace: Trace, visible: Visible | None) -> float | Gap:
 
 
 # Whose the files are is read anew, by nobody whom the searches rely on.
-ACCESS = Family(
+ACCESS = metric.Family(
     (
-        MetricInfo(
+        metric.MetricInfo(
             "access.leak",
             "Share of the files shown in any list of hits, in the context or as a citation that the asker may not see.",
             frozenset({"ranking", "rights"}),
@@ -188,31 +182,31 @@ ACCESS = Family(
             fields=frozenset({"ranked"}),
         ),
     ),
-    lambda name, info, argument, tools: TraceMetric(
+    lambda name, info, argument, tools: metric.TraceMetric(
         name, info.needs, partial(_share_closed, visible=tools.visible), is_traced=False
     ),
 )
 
 
-def _total(measure: Callable[[StageRecord], float], trace: Trace, stage: str) -> float | Gap:
+def _total(measure: Callable[[StageRecord], float], trace: Trace, stage: str) -> float | metric.Gap:
     """Return the sum over the records of one stage, or of all where `stage` is empty."""
     records = [record for record in trace.stages if not stage or record.stage == stage]
     if records:
         return sum(measure(record) for record in records)
     if trace.failure is not None:
-        return Gap("failed", f"{trace.failure.stage} failed: {trace.failure.reason}")
-    return Gap("not_applicable", f"stage {stage} has not run" if stage else "no stage has run")
+        return metric.Gap("failed", f"{trace.failure.stage} failed: {trace.failure.reason}")
+    return metric.Gap("not_applicable", f"stage {stage} has not run" if stage else "no stage has run")
 
 
-def _tokens_per_second(trace: Trace, _: str) -> float | Gap:
+def _tokens_per_second(trace: Trace, _: str) -> float | metric.Gap:
     wrote = [record for record in trace.stages if record.tokens_out]
     seconds = sum(record.seconds for record in wrote)
     if not seconds:
-        return Gap("not_applicable", "no chat model wrote anything")
+        return metric.Gap("not_applicable", "no chat model wrote anything")
     return sum(record.tokens_out for record in wrote) / seconds
 
 
-def _sum_of_models(figure: Callable[[MachineUse], float | None], trace: Trace, _: str) -> float | Gap:
+def _sum_of_models(figure: Callable[[MachineUse], float | None], trace: Trace, _: str) -> float | metric.Gap:
     """Return the sum over models of a figure that a model has once, however many stages ask it: its largest."""
     largest: dict[str, float] = {}
     for record in trace.stages:
@@ -222,14 +216,14 @@ def _sum_of_models(figure: Callable[[MachineUse], float | None], trace: Trace, _
     return sum(largest.values()) if largest else NOT_HERE
 
 
-def _joules(trace: Trace, _: str) -> float | Gap:
+def _joules(trace: Trace, _: str) -> float | metric.Gap:
     uses = [record.machine for record in trace.stages if record.machine is not None]
     known = [use.joules for use in uses if use.joules is not None]
-    return sum(known) if known else Gap("not_applicable", NO_METER) if uses else NOT_HERE
+    return sum(known) if known else metric.Gap("not_applicable", NO_METER) if uses else NOT_HERE
 
 
 # What each is, and how it follows from the records of the stages; the stage is empty but for costs of one.
-_COSTS: dict[str, tuple[str, Callable[[Trace, str], float | Gap]]] = {
+_COSTS: dict[str, tuple[str, Callable[[Trace, str], float | metric.Gap]]] = {
     "cost.seconds": (
         "Seconds of all stages together, each as first computed, shared embeddings and pair scores included.",
         partial(_total, lambda record: record.seconds),
@@ -267,12 +261,12 @@ _COSTS: dict[str, tuple[str, Callable[[Trace, str], float | Gap]]] = {
         _joules,
     ),
 }
-COSTS = Family(
+COSTS = metric.Family(
     [
-        MetricInfo(n, text, frozenset(), high=None, higher_is_better=n == "cost.tokens_per_second", is_cost=True)
+        metric.MetricInfo(n, text, frozenset(), high=None, higher_is_better=n == "cost.tokens_per_second", is_cost=True)
         for n, (text, _) in _COSTS.items()
     ],
-    lambda name, info, argument, tools: TraceMetric(
+    lambda name, info, argument, tools: metric.TraceMetric(
         name, info.needs, lambda trace: _COSTS[info.name][1](trace, argument), is_traced=False
     ),
 )

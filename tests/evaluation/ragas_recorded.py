@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.evaluation.judge_output import JudgeError, read_reply, strict_schema
-from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.evaluation.ragas_table import COLLECTIONS, SPECS
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.records import Answer, Evidence, Passage, Question, StageRecord, Trace
 from rag_lab.testing import HashEmbedder
@@ -86,7 +86,7 @@ def own_value(metric: str, sample: Mapping[str, Any], source: Source) -> float:
     """Return what RAGAs says of a sample by itself, none of our code between its class and `source`."""
     spec = SPECS[metric]
     ragas_class = getattr(import_module(spec.module), spec.class_name)
-    if spec.is_legacy:
+    if spec.module != COLLECTIONS:
         from ragas.dataset_schema import SingleTurnSample
 
         return float(ragas_class().single_turn_score(SingleTurnSample(**sample)))

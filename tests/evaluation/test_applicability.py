@@ -62,7 +62,7 @@ def test_calls_and_prompts_are_those_that_are_made(metric):
     judge = ScriptedJudge(good_reply)
     trace = make_trace(passages=tuple(make_passage(number, text=TEXT) for number in (1, 2, 3)))
     (score,) = evaluate([trace], [metric], judge=judge, embedder=HashEmbedder())
-    assert score.calls == len(judge.requests) == CALLS[metric].of(3)
+    assert score.calls == len(judge.requests) == CALLS[metric].fixed + 3 * CALLS[metric].a_passage
     longest = max(estimated_tokens(request.messages[0].content) for request in judge.requests)
     texts = estimated_tokens(TEXT) * 3 + 40  # the passages; question, answer and reference
     assert 0.85 * CALLS[metric].prompt_tokens <= longest <= CALLS[metric].prompt_tokens + texts

@@ -11,7 +11,7 @@ from small_dataset import write_dataset
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.synthetic import PERTURBATIONS
 from rag_lab.errors import DatasetError
-from rag_lab.evaluation.judge_check import Discrimination, Objects, judge_banner, load_check, save_check
+from rag_lab.evaluation.judge_check import Objects, judge_banner, load_check, save_check
 from rag_lab.evaluation.judge_trial import check_judge, judged_metrics, trial_items, try_metric
 from rag_lab.redaction import NO_FORMULAS
 
@@ -175,8 +175,6 @@ def test_metrics_that_need_an_embedder_wait_for_one_and_nearly_all_objects_suffi
     assert waiting == {"ragas.answer_relevancy", "ragas.answer_correctness"}
     assert Objects("m", 9, 10).suffices
     assert not Objects("m", 8, 10).suffices
-    assert Discrimination("m", "all", 1.0, 0.6, 1.0, 20, 4).has_enough
-    assert not Discrimination("m", "all", 1.0, 0.6, 1.0, 19, 4).has_enough
 
 
 def supported_numbers(trace):

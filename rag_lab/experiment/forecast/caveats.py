@@ -248,10 +248,8 @@ def declared_sentences(plan: Plan) -> list[str]:
 
 
 def _family(plan: Plan, metric: str) -> str:
-    configs = {variant.variant_id: variant.config for variant in plan.variants}
-    pairs = [
-        (one, other) for one, other in plan.pairs if cutoff_caveats.comparable(metric, configs[one], configs[other])
-    ]
+    ranks = {variant.variant_id: cutoff_caveats.ranks_seen(metric, variant.config) for variant in plan.variants}
+    pairs = [(one, other) for one, other in plan.pairs if ranks[one] == ranks[other]]  # others are not compared in it
     given, n = plan.experiment, counted(len(pairs), "comparison")
     if plan.rounds and given.design == "racing":
         return "the winner of the race against the baseline, one comparison"

@@ -152,7 +152,8 @@ def _count_scores(
         elif calls is None:
             tally.add(replace(nothing, n=1, cost_usd=None, minutes=None))
         else:  # at most: scores that ask the judge the same thing share its reply
-            n, texts = (calls.of(len(each.trace.passages)), sum(map(counted_tokens, _texts(metric.reads(each.trace)))))
+            n = calls.fixed + calls.a_passage * len(each.trace.passages)
+            texts = sum(map(counted_tokens, _texts(metric.reads(each.trace))))
             work = replace(nothing, n=n, at_most=True, tokens_in=n * (calls.prompt_tokens + texts))
             tokens_out = n * (MOST_REPLY_TOKENS + thinking)
             tally.add(replace(work, tokens_out=tokens_out, thinking_tokens=n * thinking))
