@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_lab._kit.wording import counted, number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
-from rag_lab.comparison.tables.pareto import Cost, Front
+from rag_lab.comparison.tables.pareto import Cost
 from rag_lab.report import figures as look
 from rag_lab.report.figures import ABOVE, BELOW, FONT_SIZE, INK, MUTED, SAME, SHADE, ShownFigure, literal
 from rag_lab.statistics.intervals import TIE
@@ -15,7 +15,6 @@ from rag_lab.statistics.scales import SHARE
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 
 LABEL_CHARS = 56
@@ -91,49 +90,45 @@ def front_figure(comparison: Comparison, cost: Cost = "seconds") -> ShownFigure:
     Filled blue marks are on the front, filled grey ones off it; hollow ones are on it in more than 5% and fewer than
     95% of the resamples, and say in how many.
     """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     metric, front = comparison.main_metric or "quality", comparison.front.against(cost)
     alt = f"Mean of {metric} against {COST_NAMES[cost]} per question, a mark for each variant, and the front of these."
     figure, axes = look.new_figure(6.4, 3.8, alt)
     if front:
-        _draw_front(axes, comparison, front, cost)
+        times, quality = 1000 if cost == "usd" else 1, comparison.front.quality
+        spots: dict[str, tuple[float, float]] = {}
+        labels = []
+        for variant, price in comparison.front.prices.items():
+            x, y = spots[variant] = times * float(getattr(price, cost)), float(quality[variant].mean or 0.0)
+            low, high = quality[variant].low, quality[variant].high
+            if low is not None and high is not None:
+                axes.plot([x, x], [low, high], color=MUTED, linewidth=1, zorder=2)
+            is_member, is_open = variant in front.members, variant in front.leaving or variant in front.joining
+            colour = ABOVE if is_member else SAME
+            style: dict[str, Any] = {"markerfacecolor": SHADE if is_open else colour, "markeredgewidth": 1.8}
+            style |= {"marker": "o", "color": colour, "markersize": _MARK_SIZE, "zorder": 4 if is_member else 3}
+            axes.plot([x], [y], linestyle="none", **style)
+            share = f" {share_of_resamples(front.shares[variant])}" if is_open else ""
+            labels.append((f"{comparison.codes[variant]}{share}", x, y))
+        costs = [x for x, _ in spots.values()]
+        if min(costs) > 0 and max(costs) / min(costs) >= _TENFOLD:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.set_xlim(min(costs) / 1.6, max(costs) * 1.8)
+        else:
+            axes.set_xlim(0, max(costs) * 1.18 or 1)
+        # What quality the front gives at each cost: level until the next of its variants.
+        steps = sorted(spots[variant] for variant in front.members)
+        xs, ys = [*(x for x, _ in steps), axes.get_xlim()[1]], [*(y for _, y in steps), steps[-1][1]]
+        axes.plot(xs, ys, drawstyle="steps-post", color=ABOVE, linewidth=1.2, alpha=0.6, zorder=1)
+        look.spread_labels(axes, labels)
     axes.set_xlabel(_AXES[cost])
     axes.set_ylabel(literal(comparison.directed(metric), 40))
     axes.grid(color=look.GRID, linewidth=0.8)
     return figure
-
-
-def _draw_front(axes: Axes, comparison: Comparison, front: Front, cost: Cost) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    times, quality = 1000 if cost == "usd" else 1, comparison.front.quality
-    spots: dict[str, tuple[float, float]] = {}
-    labels = []
-    for variant, price in comparison.front.prices.items():
-        x, y = spots[variant] = times * float(getattr(price, cost)), float(quality[variant].mean or 0.0)
-        low, high = quality[variant].low, quality[variant].high
-        if low is not None and high is not None:
-            axes.plot([x, x], [low, high], color=MUTED, linewidth=1, zorder=2)
-        is_member, is_open = variant in front.members, variant in front.leaving or variant in front.joining
-        colour = ABOVE if is_member else SAME
-        style: dict[str, Any] = {"markerfacecolor": SHADE if is_open else colour, "markeredgewidth": 1.8}
-        style |= {"marker": "o", "color": colour, "markersize": _MARK_SIZE, "zorder": 4 if is_member else 3}
-        axes.plot([x], [y], linestyle="none", **style)
-        share = f" {share_of_resamples(front.shares[variant])}" if is_open else ""
-        labels.append((f"{comparison.codes[variant]}{share}", x, y))
-    costs = [x for x, _ in spots.values()]
-    if min(costs) > 0 and max(costs) / min(costs) >= _TENFOLD:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlim(min(costs) / 1.6, max(costs) * 1.8)
-    else:
-        axes.set_xlim(0, max(costs) * 1.18 or 1)
-    # What quality the front gives at each cost: level until the next of its variants.
-    steps = sorted(spots[variant] for variant in front.members)
-    xs, ys = [*(x for x, _ in steps), axes.get_xlim()[1]], [*(y for _, y in steps), steps[-1][1]]
-    axes.plot(xs, ys, drawstyle="steps-post", color=ABOVE, linewidth=1.2, alpha=0.6, zorder=1)
-    look.spread_labels(axes, labels)
 
 
 def paired_figure(comparison: Comparison, variant_id: str, metric: str | None = None) -> ShownFigure:

@@ -73,11 +73,6 @@ def _is_scored(comparison: Comparison) -> bool:
     return comparison.main_metric is not None or not comparison.is_unlabelled
 
 
-def _effects(comparison: Comparison) -> list[str]:
-    metric, found = comparison.main_metric, comparison.effects
-    return [*([found.note] if found.note else []), *(found.sentences(metric) if metric else [])]
-
-
 def _draw_quality(comparison: Comparison) -> Titled:
     """Return a figure for each quality metric that has scores, with its name."""
     scored = set(comparison.summary[comparison.summary["scored"] > 0]["metric"])
@@ -160,7 +155,10 @@ SECTIONS = (
         "Scores",
         EVERYWHERE,
         lambda c: _is_scored(c) and c.effects.is_grid,
-        sentences=_effects,
+        sentences=lambda c: [
+            *filter(None, [c.effects.note]),
+            *(c.effects.sentences(c.main_metric) if c.main_metric else []),
+        ],
         tables=lambda c: {"effects": score_tables.effect_tables(c.effects, c.main_metric) if c.main_metric else []},
         figures=draw_effects,
         template="effects.html",

@@ -218,7 +218,20 @@ def routing_tables(study: RoutingStudy) -> list[Table]:
     by = "as the dataset labels it" if study.column == "labelled" else "as the pipeline gave it"
     family = "p corrected within the secondary family, of a pair that is primary within that one"
     tables = [Table(f"{study.metric} by class, {by}{where}; {family}", header, classes, names=2, words=1)]
-    tables.append(_ceiling_table(study, where))
+    # What choosing between no HyDE and HyDE afterwards gains, for each question and for each class.
+    one, known = study.question_ceiling, study.class_ceiling
+    named = {"for each question, in another repeat" if one.is_of_repeats else "for each question": one}
+    named |= {"for each class": known} if known else {}
+    ceilings = tuple(
+        (
+            *(name, str(each.n), each.best_arm, signed(each.seen), signed(each.by_chance), signed(each.gain)),
+            signed_interval(each.low, each.high),
+        )
+        for name, each in named.items()
+    )
+    title = f"What the better arm, chosen afterwards, gains in {study.metric} over the better arm for all{where}"
+    header = ("chosen afterwards", "n", "over", "seen", "shown by chance", "gain beyond chance", "95% interval")
+    tables.append(Table(title, header, ceilings))
     if study.confusion is not None:
         counts = tuple((str(name), *(str(int(n)) for n in row)) for name, row in study.confusion.iterrows())
         header = ("labelled", *(str(name) for name in study.confusion.columns))
@@ -244,23 +257,6 @@ def routing_tables(study: RoutingStudy) -> list[Table]:
     reasons = learned.reasons if learned else {}
     rows = tuple((name, "yes" if on else "no", reasons[name]) for name, on in rules)
     return [*tables, Table(f"Learned rule{where}", ("class", "HyDE", "why"), rows, names=3)]
-
-
-def _ceiling_table(study: RoutingStudy, where: str) -> Table:
-    """Return what choosing between no HyDE and HyDE afterwards gains, for each question and for each class."""
-    one, known = study.question_ceiling, study.class_ceiling
-    named = {"for each question, in another repeat" if one.is_of_repeats else "for each question": one}
-    named |= {"for each class": known} if known else {}
-    rows = tuple(
-        (
-            *(name, str(each.n), each.best_arm, signed(each.seen), signed(each.by_chance), signed(each.gain)),
-            signed_interval(each.low, each.high),
-        )
-        for name, each in named.items()
-    )
-    title = f"What the better arm, chosen afterwards, gains in {study.metric} over the better arm for all{where}"
-    header = ("chosen afterwards", "n", "over", "seen", "shown by chance", "gain beyond chance", "95% interval")
-    return Table(title, header, rows)
 
 
 def race_tables(comparison: Comparison) -> list[Table]:

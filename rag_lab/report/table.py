@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
@@ -64,9 +64,8 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return a table as GitHub's Markdown writes it."""
-        line = ["--:" if right else ":--" for right in self.is_number]
-        header, *rows = [f"| {' | '.join(map(escape_markdown, row))} |" for row in (self.header, *self.rows)]
-        return f"**{escape_markdown(self.title)}**\n\n" + "\n".join([header, f"|{'|'.join(line)}|", *rows])
+        escaped = [[escape_markdown(cell) for cell in row] for row in (self.header, *self.rows)]
+        return f"**{escape_markdown(self.title)}**\n\n{markdown_rows(escaped, self.is_number)}"
 
     def to_latex(self) -> str:
         """Return a `table` with booktabs' rules; the document needs `\\usepackage{booktabs}`."""
@@ -86,6 +85,12 @@ class Table:
             r"\end{table}",
         ]
         return "\n".join(lines)
+
+
+def markdown_rows(rows: Sequence[Sequence[str]], is_number: Sequence[bool]) -> str:
+    """Return rows of Markdown, the first of which is the header, as a table."""
+    header, *others = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([header, f"|{'|'.join('--:' if right else ':--' for right in is_number)}|", *others])
 
 
 def escape_latex(text: str) -> str:

@@ -16,7 +16,7 @@ from rag_lab._kit.digest import whole_file
 from rag_lab._kit.wording import DASH, number, plain
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.evidence_sentences import state_names
-from rag_lab.comparison.questions.question_cards import QuestionCard, cards
+from rag_lab.comparison.questions.question_cards import cards
 from rag_lab.comparison.questions.question_tables import QuestionValues, question_values
 from rag_lab.errors import RagLabError
 from rag_lab.records import Question
@@ -123,7 +123,7 @@ def bodies_or_pages(
     size = 0
     for card in cards(comparison):
         name = card.question.question_id
-        body = card_body(card, comparison.quality_metrics)
+        body = macro("card.html", "body")(card, comparison.quality_metrics, asked=False)
         size += len(body)
         if write is None and (most_chars is None or size <= most_chars):
             bodies[name] = body
@@ -142,11 +142,6 @@ def bodies_or_pages(
         if not any(folder.iterdir()):
             folder.rmdir()
     return bodies
-
-
-def card_body(card: QuestionCard, metrics: tuple[str, ...]) -> Markup:
-    """Return what every variant did with one question."""
-    return macro("card.html", "body")(card, metrics, asked=False)
 
 
 def _page_writer(

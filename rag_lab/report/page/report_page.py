@@ -31,10 +31,10 @@ from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report import score_tables
 from rag_lab.report.page import question_pages
-from rag_lab.report.page.templates import asset, render, script_digest
+from rag_lab.report.page.templates import asset, macro, render, script_digest
 from rag_lab.report.sections import Section, groups, sections, verdict_box
 from rag_lab.report.study_tables import module_table
-from rag_lab.report.table import escape_markdown
+from rag_lab.report.table import escape_markdown, markdown_rows
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_manifest import plain_text
 
@@ -80,10 +80,8 @@ def write_report(
 
 def to_html(comparison: Comparison) -> str:
     """Return the whole page, with all that the variants did with every question."""
-    metrics = comparison.quality_metrics
-    return _page(
-        comparison, lambda: {c.question.question_id: question_pages.card_body(c, metrics) for c in cards(comparison)}
-    )
+    body, metrics = macro("card.html", "body"), comparison.quality_metrics
+    return _page(comparison, lambda: {c.question.question_id: body(c, metrics, asked=False) for c in cards(comparison)})
 
 
 def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> str:
@@ -103,7 +101,12 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         script_digest=script_digest(script),
         correction=score_tables.CORRECTIONS[comparison.correction],
         other_pairs=score_tables.differences_of(comparison, pairs),
-        facts=provenance(comparison.manifest),
+        facts=[
+            fact
+            for name, entry in comparison.manifest.items()
+            if name not in _ELSEWHERE
+            for fact in _facts(name, entry)
+        ],
         **question_pages.question_list(comparison, bodies()),
     )
 
@@ -142,11 +145,6 @@ def question_html(comparison: Comparison, question_id: str) -> str:
     """Return what every variant did with one question, for a notebook; empty where it was not asked."""
     card = next(cards(comparison, [question_id]), None)
     return render("question.html", c=comparison, style=asset("card.css"), card=card) if card else ""
-
-
-def provenance(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the manifest says as (name, text) pairs; what has a section of its own is left out."""
-    return [fact for key, value in manifest.items() if key not in _ELSEWHERE for fact in _facts(key, value)]
 
 
 def _facts(name: str, value: Any) -> list[tuple[str, str]]:
@@ -242,13 +240,10 @@ def _section(comparison: Comparison, section: Section, sentences: Sequence[str])
 
 
 def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
-    names = [escape_markdown(comparison.column(metric)) for metric in metrics]
     took = comparison.latency.set_index("variant_id").to_dict("index")
     index = prices.index_cells(comparison)
-    lines = [
-        f"| Variant | {' | '.join(names)} | search, s | answer, s | chunks | minutes | MB |",
-        f"|:--|{'--:|' * (len(metrics) + 5)}",
-    ]
+    names = (escape_markdown(comparison.column(metric)) for metric in metrics)
+    rows = [["Variant", *names, "search, s", "answer, s", "chunks", "minutes", "MB"]]
     for plan in comparison.variants:
         truncated = comparison.truncation[plan.variant_id].mark
         name = f"{comparison.codes[plan.variant_id]} {escape_markdown(plan.label)}"
@@ -267,8 +262,8 @@ def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
             cells = [comparison.state(plan.variant_id), *[DASH] * (len(metrics) - 1)][: len(metrics)]
         of_variant = took.get(plan.variant_id, {})
         cells += [seconds(of_variant.get("search_s")), seconds(of_variant.get("answer_s")), *index[plan.variant_id]]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return markdown_rows(rows, [False, *[True] * (len(metrics) + 5)])
 
 
 def _list(sentences: Sequence[str]) -> str:
