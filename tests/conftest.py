@@ -18,7 +18,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background
 
 
 # Browsers, JupyterLab, kernels of notebooks, Ray and the pages: what takes half of the time and breaks the least often.
-NIGHTLY = ("docs/", "notebooks/", "browser", "in_jupyterlab", "test_paper", "test_first_screen", "test_live_report",
+NIGHTLY = ("docs/", "notebooks/", "browser", "in_jupyterlab", "test_first_screen", "test_live_report",
            "test_launchers", "test_worker")  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from rag_lab.report.page import question_pages
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.shown_comparison import compare
+from rag_lab.runs.run_folder import RunFolder
 
 pytestmark = [pytest.mark.slow, needs_browser]
 MOST_CLICKS = 3
@@ -267,3 +268,20 @@ def test_from_a_difference_the_questions_stand_by_the_largest_change(page: Page,
     page.goto(report.as_uri())
     page.locator('table.modules a.words[data-words^="variant=B&against=A"]').click()
     assert page.locator("[name=order]").input_value() == "changed"
+
+
+def test_the_page_runs_without_errors_and_draws(run: RunFolder, tmp_path: Path) -> None:
+    import numpy as np
+    from matplotlib.image import imread
+
+    shot = tmp_path / "page.png"
+    with browser() as page:
+        seen = watch(page)
+        page.goto(write_report(run.path).as_uri())
+        assert page.locator("#f-count").inner_text() == "12 of 12 questions"
+        assert page.locator("form.filter").is_visible()
+        page.screenshot(path=shot)
+    assert seen == Watched()
+    pixels = imread(shot)
+    assert pixels.shape[1] == 1280
+    assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 50
