@@ -135,13 +135,6 @@ def test_the_assistant_says_every_key_so_that_it_teaches_and_names_each_default_
     assert told == differs
 
 
-@pytest.mark.parametrize(
-    "path", sorted(checkout_file("experiments/presets").glob("*.yaml")), ids=lambda path: path.stem
-)
-def test_every_preset_is_a_pipeline(path):
-    assert PipelineConfig.load(path)
-
-
 def listed(path, variants, **changes):
     return write(path, **({"design": "list", "factors": {}, "variants": variants} | changes))
 
@@ -199,13 +192,6 @@ def test_a_wrong_pair_is_one_sentence(changes, said):
 @pytest.mark.parametrize("path", sorted(checkout_file("experiments").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_experiment_is_one(path):
     assert ExperimentConfig.load(path)
-
-
-def test_a_margin_without_its_metric_is_told_how_to_give_it(tmp_path):
-    with pytest.raises(
-        ExperimentError, match=r"margin: must name the metric of each, as in \{retrieval.ndcg@5: 0.05\}"
-    ):
-        ExperimentConfig.load(write(tmp_path / "e.yaml", margin=0.05))
 
 
 def test_the_default_searches_words_and_meanings_and_asks_no_chat_model():

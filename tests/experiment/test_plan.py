@@ -164,7 +164,7 @@ def test_what_is_declared_stands_in_the_plan_before_anything_runs(experiment, tm
         ({"retrieval.mrr@10": 0.1}, r"Unknown metric 'retrieval.mrr@10'"),
         ({"retrieval.ndcg@10": "much"}, r"margin.retrieval.ndcg@10: must be a valid number"),
         ({"retrieval.ndcg@10": True}, r"margin.retrieval.ndcg@10: must be a valid number"),
-        ([0.05], r"margin: must name the metric of each"),
+        ([0.05], r"margin: must name the metric of each, as in \{retrieval.ndcg@5: 0.05\}"),
     ],
 )
 def test_a_margin_that_cannot_be_is_one_sentence(experiment, margin, said):
