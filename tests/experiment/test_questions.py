@@ -120,3 +120,11 @@ def test_few_clusters_and_few_variants_are_told():
 def test_rounds_that_do_not_grow_are_refused(rounds):
     with pytest.raises(ValueError, match="must grow from round to round|greater than or equal to 10"):
         RaceConfig(rounds=rounds)
+
+
+@pytest.mark.parametrize(("design", "n_rounds"), [("staged", 2), ("optuna", 1), ("racing", 2)])
+def test_each_stage_of_a_staged_search_chooses_on_the_same_questions(design, n_rounds):
+    factors = {"retrieval.mode": ["dense", "bm25"], "retrieval.base_k": [20, 9], "rerank.final_k": [5, 3]}
+    given = experiment(design=design, factors=factors, n=4 if design == "optuna" else None)
+    rounds = race_questions([question(number) for number in range(120)], given).rounds
+    assert len(rounds) == n_rounds and (design == "racing") == (len(set(rounds)) > 1)

@@ -256,7 +256,7 @@ def test_that_labels_name_files_alone_is_said_with_what_cannot_be_measured_by_th
     labels.write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = not_applicable_sentences(plan(tmp_path / "experiment.yaml"))[0]
     assert told.startswith("The labels of 3 of 3 questions name files of several passages")
-    assert told.endswith("so that ragas.non_llm_context_recall cannot be measured.")
+    assert told.endswith("the answer is not known, so that ragas.non_llm_context_recall cannot be measured.")
 
 
 def test_a_variant_without_answers_is_named(tmp_path):
