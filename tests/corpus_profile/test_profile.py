@@ -84,6 +84,7 @@ def test_settings_can_be_pasted_and_made(found):
     config = PipelineConfig().override(found.settings)
     assert (config.retrieval.analyzer, config.retrieval.mode) == ("english", "hybrid")
     assert PipelineConfig.parse(nested(found.settings)) == config
+    assert "corpus.chunk_size" not in found.settings  # all chunks are read whole
     assert "--set retrieval.analyzer=english" in str(found)
     assert yaml.safe_load(yaml.safe_dump(nested(found.settings)))["retrieval"]["analyzer"] == "english"
     for key, values in found.to_try.items():

@@ -51,17 +51,6 @@ def test_every_class_has_a_prompt_of_its_own():
     assert len(set(HYDE_PROMPTS.values())) == len(HYDE_PROMPTS)
 
 
-def test_only_routed_questions_cost_a_call():
-    model = ScriptedChat(["A passage."])
-    traces = [
-        Trace(Question(str(i), "?"), search_query="s", hyde_route=route) for i, route in enumerate([None, "fuzzy"])
-    ]
-    without, written = Hyde(model, max_tokens=32).run(traces)
-    assert len(model.requests) == 1
-    assert without.updates == {}
-    assert written.updates == {"hypothetical": "A passage."}
-
-
 @pytest.mark.parametrize("reply", ["  ", ChatReply(error="rate limit", transient=True)])
 def test_a_model_that_writes_nothing_is_a_fallback(reply):
     (outcome,) = Hyde(ScriptedChat([reply]), max_tokens=32).run([ROUTED])

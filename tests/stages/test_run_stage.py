@@ -349,21 +349,18 @@ def test_a_search_runs_where_its_own_hits_are_read_or_those_of_all(tmp_path, dou
 
 
 @pytest.mark.parametrize(
-    ("metrics", "answered", "fields"),
+    ("metrics", "answered", "question", "fields"),
     [
-        (["retrieval.mrr@5", "cost.seconds"], {"q"}, {"ranked"}),
-        ([CONTEXT], set(), {"passages"}),
-        (["ragas.faithfulness"], {"q"}, {"passages", "answer"}),
-        (["ragas.faithfulness"], set(), set()),  # it has no value without an answer
-        ([], {"q"}, set()),
+        (["retrieval.mrr@5", "cost.seconds"], {"q"}, QUESTION, {"ranked"}),
+        ([CONTEXT], set(), QUESTION, {"passages"}),
+        ([CONTEXT], {"q"}, replace(QUESTION, evidence=()), set()),  # it does not apply to the question
+        (["ragas.faithfulness"], {"q"}, QUESTION, {"passages", "answer"}),
+        (["ragas.faithfulness"], set(), QUESTION, set()),  # it has no value without an answer
+        ([], {"q"}, QUESTION, set()),
     ],
 )
-def test_metrics_tell_what_they_read(metrics, answered, fields):
-    assert reads_of(metrics, answered)(QUESTION) == fields
-
-
-def test_a_metric_that_does_not_apply_to_a_question_reads_nothing_of_it():
-    assert reads_of([CONTEXT], {"q"})(Question("q", "What?", answers=("That.",))) == set()
+def test_metrics_tell_what_they_read(metrics, answered, question, fields):
+    assert reads_of(metrics, answered)(question) == fields
 
 
 def test_retrieval_alone_builds_no_context_and_asks_no_model_to_count(run, monkeypatch, doubles):
