@@ -213,7 +213,7 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
         return (*found, Off(RETRIEVE_HYDE), Merge(parts.rerank.input_limit))
     hypothetical = DenseSearcher(index, parts.embedder, level, "hypothetical")
     several = query.hyde_n > 1 and query.hyde_writer in HYDE_WRITERS.built_in  # a custom writer writes one
-    least = least if "dense" in weights else None  # a cosine, as it is there
+    least = least if "dense" in _weights(parts) else None  # a cosine, as it is there
     by_hyde = HydeSearch(hypothetical, index, retrieval.hyde_k, HYDE, least, mmr, several, query.hyde_with_query)
     return (*found, by_hyde, Merge(parts.rerank.input_limit, retrieval.merge))
 
