@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,8 @@ def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | N
         refuses = any(variant.config.on_truncation == "refuse" for variant in checked.variants)
         if refuses and (sentences := caveats.refusals(caveats.truncations_of(checked), checked)):
             raise RagLabError(" ".join(sentences))
-        bill = cost_estimate.kept_estimate(
-            run, digest.digest(identities), lambda: cost_estimate.estimate(checked, tree=paths)
-        )
+        estimate = partial(cost_estimate.estimate, checked, tree=paths)
+        bill = cost_estimate.kept_estimate(run, digest.digest(identities), estimate)
     ledger.Ledger(run.path / files.LEDGER_FILE).calls()  # one that is damaged is told before anything is replaced
     outputs = [path for name in (*_OUTPUTS, files.DRAFT_FILE) if (path := run.path / name).exists()]
     if folders := [path for path in outputs if path.is_dir()]:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -40,7 +41,7 @@ _WRITE_EVERY_S = 0.3
 _LOGGER = logging.getLogger(__name__)
 
 
-class VariantProgress:
+class VariantProgress(AbstractContextManager["VariantProgress"]):
     """A callback for `Pipeline.run`. With a `folder` it writes what it knows there, and removes it at the end.
 
     The file is written where a step begins, and a few times a second within one. `show`, which takes a stage or step,
@@ -87,9 +88,6 @@ class VariantProgress:
             fell_back=live.fell_back + len(fell_back),
             reason=next((f"{stage}: {why}" for why in (failed or fell_back)[-1:]), live.reason),
         )
-
-    def __enter__(self) -> VariantProgress:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._bar is not None:

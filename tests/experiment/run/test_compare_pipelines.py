@@ -113,6 +113,15 @@ def test_it_leaves_a_run_folder_that_reports_and_comparisons_read(both):
     assert rag_lab.compare(run.path).summary.equals(found.summary)
 
 
+def test_each_step_is_told_with_the_share_of_the_work_that_is_done(both):
+    told = []
+    rag_lab.compare(both, [NDCG], progress=lambda step, share: told.append((step, share)))
+    shares = [share for _, share in told]
+    assert told[0] == ("base: index", 0.0) and told[-1][0] == "two: score"
+    assert shares == sorted(shares) and 0.5 < shares[-1] < 1.0
+    assert any(step.startswith("base: merge 3/3") and 0.0 < share < 0.5 for step, share in told), told
+
+
 def test_a_margin_is_declared_before_pipelines_run_and_post_hoc_of_what_was_run(base):
     both = {"all": base, "two": base.set("rerank.final_k", 7)}
     found = rag_lab.compare(both, [NDCG], margin={NDCG: 0.05}, progress=False)

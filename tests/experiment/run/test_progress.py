@@ -77,6 +77,16 @@ def test_each_variant_that_runs_has_a_line_and_leaves_one_when_it_ends(run, caps
     assert not any("hyde" in line for line in lines)
 
 
+def test_a_variant_that_says_nothing_for_a_moment_keeps_its_stage(run, capsys, terminal):
+    with SweepProgress(run, shown=True) as progress, progress.variants(2, 0):
+        tell(run, "a", "hyde", 2, 9)
+        progress.look(run, ["a"])
+        (run.variant_dir("a") / LIVE_FILE).unlink()
+        progress.look(run, ["a"])
+    err = capsys.readouterr().err
+    assert "a: hyde" in err and "a: starts" not in err
+
+
 def test_what_a_library_says_meanwhile_stands_above_the_bars(run, capsys, terminal):
     with SweepProgress(run, shown=True) as progress, progress.variants(2, 0):
         progress.look(run, ["a"])
