@@ -21,8 +21,7 @@ from simulated_scores import binary, reciprocal_rank, skewed, tied
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.statistics.non_inferiority.margin_tests import not_worse, not_worse_than_best, pairs
-from rag_lab.statistics.pairwise import comparisons
+from rag_lab.statistics.non_inferiority import not_worse, not_worse_than_best
 from rag_lab.statistics.summaries import summary
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -60,7 +59,7 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def margins(table: pd.DataFrame) -> None:
-    not_worse(table, pairs((variant, VARIANTS[0]) for variant in VARIANTS[1:]), MARGINS)
+    not_worse(table, {variant: {variant: 1.0, VARIANTS[0]: -1.0} for variant in VARIANTS[1:]}, MARGINS)
     not_worse_than_best(table, VARIANTS, MARGINS)
 
 
@@ -71,6 +70,7 @@ def whole(folder: Path) -> None:
 
 
 def main() -> None:
+    from factories import comparisons
     from synthetic_run import write_run
 
     table = scores()

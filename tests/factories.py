@@ -7,15 +7,9 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
-from rag_lab.statistics.effects.contrasts import design, design_effects, effects_table
-from rag_lab.statistics.families import answers
-from rag_lab.statistics.intervals import (
-    Interval,
-    PairedDifference,
-    Sample,
-    mean_intervals,
-    paired_differences,
-)
+from rag_lab.statistics.effects import design, design_effects, effects_table
+from rag_lab.statistics.families import Options, Pairs, answers, differences_table, pairs_among, score_pairs
+from rag_lab.statistics.intervals import Interval, PairedDifference, Sample, mean_intervals, paired_differences
 
 SOURCE = "manuals/oven.pdf"
 TEXT = "The oven is heated to 180 degrees before the first batch."
@@ -107,6 +101,15 @@ def score_table(columns: Mapping[str, Sequence[Any]], metric: str = "m") -> pd.D
             rows.append((variant, f"q{number}", metric, value if status == "scored" else None, status, ""))
     names = ["variant_id", "question_id", "metric", "value", "status", "reason"]
     return pd.DataFrame(rows, columns=names).astype({"value": float})
+
+
+def comparisons(
+    scores: pd.DataFrame, baseline: Any, pairs: Pairs = "baseline", options: Options | None = None
+) -> pd.DataFrame:
+    """Return the differences of all variants from the baseline, or of all pairs; the first metric is primary."""
+    others = [variant for variant in dict.fromkeys(scores["variant_id"]) if variant != baseline]
+    wanted = score_pairs(scores, pairs_among([baseline, *others], pairs))
+    return differences_table(wanted, answers(scores, [one.hypothesis for one in wanted], options))
 
 
 def effects(

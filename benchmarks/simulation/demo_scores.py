@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.statistics.per_question import per_question
+from rag_lab.statistics.summaries import per_question
 
 FILE = Path(__file__).with_name("demo_scores.csv")
 PRIMARY = "retrieval.ndcg@5"

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rag_lab.statistics.bootstrap import units
 from rag_lab.statistics.families import Hypothesis, Options, answers
-from rag_lab.statistics.intervals import ENOUGH_DIFFERING, student_bounds
+from rag_lab.statistics.intervals import ENOUGH_DIFFERING, student_bounds, units
 from rag_lab.statistics.randomization import smallest_n, step_down
 from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.verdict import ALPHA

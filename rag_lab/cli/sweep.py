@@ -207,7 +207,7 @@ def plan_(
     from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
     from rag_lab.experiment.plan import plan
     from rag_lab.experiment.run.run_options import RunOptions, as_jobs
-    from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS
+    from rag_lab.statistics.non_inferiority import LEAST_QUESTIONS
 
     if pilot is not None and pilot < LEAST_QUESTIONS:
         raise RagLabError(

@@ -11,16 +11,14 @@ import pandas as pd
 
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.tables.comparable import not_compared
+from rag_lab.comparison.tables.reliability import not_compared
 from rag_lab.data.sampling import clusters_sentence
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
 from rag_lab.runs.run_manifest import Change, manifest_diff, suspects
-from rag_lab.statistics.families import Options, answers
-from rag_lab.statistics.pairwise import Pairs, differences_table, pairs_among, score_pairs
-from rag_lab.statistics.per_question import cluster_labels
+from rag_lab.statistics.families import Options, Pairs, answers, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.randomization import Correction
-from rag_lab.statistics.summaries import summary
+from rag_lab.statistics.summaries import cluster_labels, summary
 
 Runs = tuple[Comparison, Comparison]
 

@@ -2,27 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import get_args
 
 import pandas as pd
 
 from rag_lab._kit.wording import counted
-from rag_lab.comparison.questions import question_tables
-from rag_lab.comparison.questions.preferences import preferred
-from rag_lab.comparison.tables import not_worse as margins
-from rag_lab.comparison.tables.bounds import reachable_gain, without_known_questions
-from rag_lab.comparison.tables.changes import what_changed
-from rag_lab.comparison.tables.comparable import withheld
-from rag_lab.comparison.tables.effects import EffectsFound, planned_effects
-from rag_lab.comparison.tables.evidence import waterfall
-from rag_lab.comparison.tables.hyde_study import RoutingStudy, planned_studies, routing_studies
-from rag_lab.comparison.tables.pareto import CostFronts, pareto_fronts
-from rag_lab.comparison.tables.prices import prices as question_prices
-from rag_lab.comparison.tables.reliability import judge_notes, truncations
+from rag_lab.comparison import blind_trials, by_question
+from rag_lab.comparison.tables import bounds, changes, costs, evidence, hyde_study, pareto, reliability
+from rag_lab.comparison.tables import effects as modules
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.comparison.tables.stage_tables import latencies, stage_problems, stage_table
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
@@ -30,12 +20,11 @@ from rag_lab.evaluation.cutoff_caveats import Shallow, ranks_seen, shallow, uneq
 from rag_lab.records import Trace
 from rag_lab.runs.human_input import with_margins
 from rag_lab.runs.run_folder import RunFolder
-from rag_lab.runs.run_manifest import RaceRecord, read_race
+from rag_lab.runs.run_manifest import read_race
 from rag_lab.runs.variant_files import Questions
-from rag_lab.statistics.effects.contrasts import effects_table
-from rag_lab.statistics.families import answers
+from rag_lab.statistics.effects import effects_table
+from rag_lab.statistics.families import COMPARISON_COLUMNS, Pairs, answers, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.noise_components import noise
-from rag_lab.statistics.pairwise import COMPARISON_COLUMNS, Pairs, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.randomization import Correction, check_correction
 from rag_lab.statistics.scales import UNKNOWN, scales_of
 from rag_lab.statistics.summaries import RANKING_COLUMNS, ranking, summary
@@ -48,27 +37,35 @@ class Comparison(RunTables):
     """The tables of a run, and what follows from them: each made on first use, as it is costly and not always seen."""
 
     # The effects that the design can show, and its HyDE studies.
-    planned_effects = cached_property(planned_effects)
-    planned_studies = cached_property(planned_studies)
+    planned_effects = cached_property(modules.planned_effects)
+    planned_studies = cached_property(hyde_study.planned_studies)
     # The columns of `summary`, for every metric, and the class or the tag; a question counts in each of its tags.
-    by_class = cached_property(question_tables.summary_by_class)
-    by_tag = cached_property(question_tables.summary_by_tag)
+    by_class = cached_property(partial(by_question.summary_of_groups, column="query_class"))
+    by_tag = cached_property(partial(by_question.summary_of_groups, column="tag"))
+    # The HyDE studies in the main metric: does routing by class pay, and a rule learned from it.
+    routing = cached_property(lambda self: hyde_study.routing_studies(self, self.planned_studies))
     # What a question takes under each variant that has traces.
-    prices = cached_property(question_prices)
+    prices = cached_property(costs.prices)
     # What each variant changes against the baseline in rankings, answers and cost; labels are not needed.
-    changes = cached_property(what_changed)
+    changes = cached_property(changes.what_changed)
     # Where each labelled piece of evidence was lost under each variant, or that its answer uses it.
-    evidence = cached_property(waterfall)
+    evidence = cached_property(evidence.waterfall)
     # What each variant reaches of the gain from a closed book to the labelled evidence; empty without bounds.
-    gain = cached_property(reachable_gain)
+    gain = cached_property(bounds.reachable_gain)
     # What models were sent and did not read, of each variant.
-    truncation = cached_property(truncations)
+    truncation = cached_property(reliability.truncations)
     # What a person preferred, blind, for each pair of variants that was judged with `rag_lab.prefer`.
-    preferences = cached_property(preferred)
+    preferences = cached_property(blind_trials.preferred)
     # Who judged which metrics, and what its trial says of it.
-    judges = cached_property(judge_notes)
+    judges = cached_property(reliability.judge_notes)
+    # Which variants no other beats in the main metric and in what a question takes, and how certain that is.
+    front = cached_property(lambda self: pareto.pareto_fronts(self, self.prices))
+    # The race whose proof the run is; None where it is none.
+    race = cached_property(lambda self: read_race(self.run.path))
+    # What may be left out, by the margins of the run.
+    not_worse = cached_property(lambda self: modules.not_worse_found(self, self.planned_effects, self.prices))
     # Which variants are not worse than the best by more than the margin of the main metric.
-    not_worse_than_best = cached_property(margins.best_found)
+    not_worse_than_best = cached_property(modules.best_found)
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
@@ -79,7 +76,7 @@ class Comparison(RunTables):
         return ranking(self.scores, metric, self.scales.get(metric, UNKNOWN))
 
     @cached_property
-    def effects(self) -> EffectsFound:
+    def effects(self) -> modules.EffectsFound:
         """What each module adds, alone and beside the others: table, sentences, and what the design cannot show."""
         planned, by_margin = self.planned_effects, {}
         for contrast, metric in ((one.contrast, one.metric) for one in planned.planned):
@@ -94,17 +91,7 @@ class Comparison(RunTables):
         return replace(planned, table=effects_table(planned.planned, self.answers), by_margin=by_margin)
 
     @cached_property
-    def routing(self) -> tuple[RoutingStudy, ...]:
-        """The HyDE studies in the main metric: does routing by class pay, and a rule learned from it."""
-        return routing_studies(self, self.planned_studies)
-
-    @cached_property
-    def not_worse(self) -> Mapping[margins.Key, margins.NotWorse]:
-        """What may be left out, by the margins of the run; see `tables.not_worse`."""
-        return margins.not_worse_found(self, self.planned_effects, self.prices)
-
-    @cached_property
-    def questions_for_margin(self) -> Mapping[margins.Key, int | None]:
+    def questions_for_margin(self) -> Mapping[modules.Key, int | None]:
         """How many questions, or clusters, would show what the margin of the main metric does not show yet."""
         pairs, effects = self.differences, self.effects.table
         mains = effects[effects["kind"] == "main"]
@@ -113,22 +100,18 @@ class Comparison(RunTables):
             *zip(mains["metric"], mains["factor"], mains["level"], mains["verdict"], strict=True),
         ]
         findings = {(metric, one, other) for metric, one, other, said in told if said in ("better", "worse")}
-        return margins.questions_for_margin(self, self.not_worse, findings)
-
-    @cached_property
-    def front(self) -> CostFronts:
-        """Which variants no other beats in the main metric and in what a question takes, and how certain that is."""
-        return pareto_fronts(self, self.prices)
-
-    @cached_property
-    def race(self) -> RaceRecord | None:
-        """The race whose proof the run is; None where it is none."""
-        return read_race(self.run.path)
+        return modules.questions_for_margin(self, self.not_worse, findings)
 
     @property
     def is_unlabelled(self) -> bool:
         """Whether nothing is known of any answer, so that no variant can be called better by labels."""
         return bool(self.asked) and not any(question.is_labelled for question in self.asked.values())
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the main metric has a score of any variant, as one of a judge has without labels."""
+        cells = (self.cell(plan.variant_id, self.main_metric or "") for plan in self.variants)
+        return any(cell and cell["scored"] for cell in cells)
 
     @cached_property
     def shallow(self) -> Mapping[str, Shallow]:
@@ -159,9 +142,8 @@ class Comparison(RunTables):
             raise ConfigError(unknown_name("question of the run", question_id, [*reversed(asked)]))
         return asked[question_id]
 
-    def paired(self, variant_id: str, metric: str | None = None) -> pd.DataFrame:
-        """Return what a variant won and lost against the baseline on each question; see `paired_questions`."""
-        return question_tables.paired_questions(self, variant_id, metric)
+    # What a variant won and lost against the baseline on each question.
+    paired = by_question.paired_questions
 
     def ranks(self, variant_id: str, metric: str) -> int | None:
         """Return how many ranks of a variant a metric sees where these are fewer than its cut-off, else None."""
@@ -201,7 +183,7 @@ def read_comparison(
     traces: Mapping[str, list[Trace]] = {plan.variant_id: run.traces(plan.variant_id, known) for plan in run.variants}
     scores = run.scores()
     if without_known is not None:
-        run, traces, scores = without_known_questions((run, traces, scores), without_known)
+        run, traces, scores = bounds.without_known_questions((run, traces, scores), without_known)
     metrics = list(dict.fromkeys([*run.metrics, *scores["metric"].unique()]))
     infos = {metric: info for metric in metrics if (info := run.metric(metric)) is not None}
     cost_metrics = tuple(metric for metric, info in infos.items() if info.is_cost)
@@ -215,7 +197,7 @@ def read_comparison(
     missing = scores[scores["status"] != "scored"].fillna({"reason": ""})
     gaps = missing.groupby(_GAP, sort=False).size().reset_index(name="count")
     variants = [plan.variant_id for plan in run.variants]
-    questions = question_tables.scores_by_question(scores, next(iter(quality_metrics), ""), asked, variants)
+    questions = by_question.scores_by_question(scores, next(iter(quality_metrics), ""), asked, variants)
     values = questions[variants]
     repeated = quality["metric"].unique() if run.repeats > 1 else ()
     return with_answers(
@@ -232,10 +214,10 @@ def read_comparison(
             differences=pd.DataFrame(columns=list(COMPARISON_COLUMNS)),
             answers={},
             questions=questions.assign(spread=values.max(axis=1) - values.min(axis=1)),
-            stages=stage_table(traces),
-            stage_problems=stage_problems(traces),
+            stages=costs.stage_table(traces),
+            stage_problems=costs.stage_problems(traces),
             gaps=gaps.sort_values("count", ascending=False, kind="stable", ignore_index=True),
-            latency=latencies(traces),
+            latency=costs.latencies(traces),
             noise={str(metric): noise(quality, metric) for metric in repeated},
             scales=scales,
             clusters=clusters,
@@ -257,7 +239,9 @@ def with_answers(tables: Comparison) -> Comparison:
     for one in score_pairs(scores, [p for p in dict.fromkeys(wanted) if scored.issuperset(p)], tables.main_metric):
         variants_of = (one.variant_id, one.against)
         is_primary = one.is_primary and variants_of in declared
-        pairs.append(replace(one, is_primary=is_primary, withheld=withheld(tables, one.metric, variants_of)))
+        pairs.append(
+            replace(one, is_primary=is_primary, withheld=reliability.withheld(tables, one.metric, variants_of))
+        )
     hypotheses = [
         *(pair.hypothesis for pair in pairs if not pair.withheld),
         *(effect.hypothesis for effect in effects.planned),

@@ -14,8 +14,8 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES, objectives
 from rag_lab.runs.run_manifest import ClosestCall, RoundRecord, Standing
 from rag_lab.statistics import bounded_mean, summaries
-from rag_lab.statistics.per_question import per_question, with_failures_at
 from rag_lab.statistics.scales import Scale, scales_of
+from rag_lab.statistics.summaries import per_question, with_failures_at
 
 ELSEWHERE = "that are asked in another round, in the proof, or not at all"
 _ROUND = "Round {} of a race, which drops variants and proves nothing:"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.wording import plain, seconds
-from rag_lab.comparison.questions.passages import holds_evidence, opening, pieces
-from rag_lab.comparison.questions.question_cards import place, refused_rewrite, thinking_of
-from rag_lab.comparison.tables.stage_tables import NOTICED_S
+from rag_lab.comparison.by_question import place, refused_rewrite, thinking_of
+from rag_lab.comparison.passages import holds_evidence, opening, pieces
+from rag_lab.comparison.tables.costs import SHOWN_S
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.sweep_status import SweepStatus, sweep_status
 from rag_lab.models.failover import small_model_note
@@ -172,7 +172,7 @@ def trace_view(trace: Trace) -> Page:
         noticed = [
             record
             for record in trace.stages
-            if record.status != "ok" or record.seconds >= NOTICED_S or record.tokens_in or record.truncated_tokens
+            if record.status != "ok" or record.seconds >= SHOWN_S or record.tokens_in or record.truncated_tokens
         ]
         text.fact("Stages", "; ".join(map(_stage_text, noticed)))
         text.fact("Off", ", ".join(off))

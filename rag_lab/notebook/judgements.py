@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from rag_lab.comparison.blind_trials import Preferred, Trial, blind_trials, preferred_of
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.questions.preferences import Preferred, Trial, blind_trials, preferred_of
 from rag_lab.data import labels
 from rag_lab.data.labels import Written, questions_file
 from rag_lab.errors import ConfigError, unknown_name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from rag_lab._kit.wording import DASH, interval, listing, p_value, plain, signed, signed_interval, some_of, text_table
 from rag_lab.comparison.across import AcrossRuns, compare_runs
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.findings import caveats, conclusions, evidence_sentences, recommendation, search_sentences
+from rag_lab.comparison.findings import conclusions, recommendation, search_sentences, trace_findings, verdict
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import shown
 from rag_lab.report.score_tables import CORRECTIONS, tables_across
@@ -151,11 +151,11 @@ def screen(comparison: Comparison) -> str:
         found = recommendation.recommendation(comparison)
         answers = f"Answers: {found.answers}" if found.answers else ""
         sentences += [found.headline, *filter(None, (answers, found.first)), *found.labels]
-        sentences += caveats.measures_cutting(comparison)
+        sentences += verdict.measures_cutting(comparison)
         sentences += [one.sentence for one in comparison.preferences]
         sentences += [
             f"{sentence} --table evidence has every variant."
-            for sentence in evidence_sentences.baseline_sentence(comparison)
+            for sentence in trace_findings.baseline_sentence(comparison)
         ]
     sentences += search_sentences.race_sentences(comparison.race, cost_of(run))[:2] if comparison.race else []
     return _screen(sentences, parts)
@@ -166,7 +166,7 @@ def _screen(sentences: Sequence[str], parts: _Shown) -> str:
     columns, n_most = {}, {}
     for metric in parts.metrics:
         columns[metric], n_most[metric] = _column(parts, metric)
-    thin = [metric for metric in parts.metrics if n_most[metric] < caveats.FEW]
+    thin = [metric for metric in parts.metrics if n_most[metric] < verdict.FEW]
     thick = [metric for metric in parts.metrics if metric not in thin]
     legend, names = _names(parts)
     first = ["", "", *names.values()]
@@ -186,7 +186,7 @@ def _screen(sentences: Sequence[str], parts: _Shown) -> str:
     notes = ["Mean [95% interval]; ▲ ▼: reliably better or worse than the baseline."]
     if thin and thick:
         counts = ", ".join(f"{metric} ({n_most[metric]})" for metric in thin)
-        notes.append(f"On fewer than {caveats.FEW} questions, in which hardly anything can be told: {counts}.")
+        notes.append(f"On fewer than {verdict.FEW} questions, in which hardly anything can be told: {counts}.")
     if parts.shallow:
         notes.append(f"over n: the ranking holds n hits, fewer than the cut-off of {listing(parts.shallow)}.")
     if waiting:

@@ -104,7 +104,7 @@ def front_figure(comparison: Comparison, cost: Cost = "seconds") -> ShownFigure:
             low, high = quality[variant].low, quality[variant].high
             if low is not None and high is not None:
                 axes.plot([x, x], [low, high], color=MUTED, linewidth=1, zorder=2)
-            is_member, is_open = variant in front.members, variant in front.leaving or variant in front.joining
+            is_member, is_open = variant in front.members, any(variant in moves for moves in front.moves)
             colour = ABOVE if is_member else SAME
             style: dict[str, Any] = {"markerfacecolor": SHADE if is_open else colour, "markeredgewidth": 1.8}
             style |= {"marker": "o", "color": colour, "markersize": _MARK_SIZE, "zorder": 4 if is_member else 3}

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from rag_lab._kit.wording import number
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.evidence_sentences import state_names
+from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.comparison.tables.evidence import State
 from rag_lab.evaluation.coverage import covers
 from rag_lab.statistics.scales import SHARE

@@ -11,9 +11,9 @@ from rag_lab._kit.wording import DASH, interval, number, p_value, plain, short_v
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.statements import difference_text
+from rag_lab.comparison.tables.costs import commonest
 from rag_lab.comparison.tables.effects import EffectsFound
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.comparison.tables.stage_tables import commonest
 from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
 from rag_lab.statistics.noise_components import noise_floor

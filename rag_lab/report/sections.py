@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from rag_lab._kit.wording import signed
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings import caveats, conclusions, evidence_sentences, search_sentences
+from rag_lab.comparison.findings import conclusions, search_sentences, trace_findings, verdict
 from rag_lab.comparison.findings.recommendation import Recommendation, recommendation
 from rag_lab.comparison.findings.statements import Verdict, module_rows
 from rag_lab.report import effect_figures, figures, score_tables, study_tables
@@ -122,7 +122,7 @@ SECTIONS = (
         "Where evidence is lost",
         "Evidence",
         applies=lambda c: not c.is_unlabelled,
-        sentences=evidence_sentences.evidence_sentences,
+        sentences=trace_findings.evidence_sentences,
         tables=lambda c: {"evidence": study_tables.evidence_tables(c)},
         figures=lambda c: (
             [] if c.evidence.items.empty else [("", figures.to_svg(figures.evidence_figure(c), "evidence"))]
@@ -280,7 +280,8 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
     lines = {
         _FIRST.get(prefix, "Verdict"): [headline[:1].upper() + headline[1:]],
         "Leave out": _named(comparison, [row for row in rows if "may be left out" in row.why or row.word == "worse"]),
-        "Cannot tell": _named(comparison, [row for row in rows if row.word in ("cannot tell", "no difference")]),
+        "Cannot tell": _named(comparison, [row for row in rows if row.word == "cannot tell"]),
+        "No difference": _named(comparison, [row for row in rows if row.word == "no difference"]),
         "Without scores": _named(comparison, [row for row in rows if row.effect is None]),
         "Answers": list(filter(None, [found.answers])),
         "Price": [f"{price}."] if price else [],
@@ -288,7 +289,7 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
     }
     reasons = [line for line in found.reasons if line not in following]
     folded = {topic: by_topic.pop(topic) for topic in _CAVEATS if topic in by_topic and not comparison.is_unlabelled}
-    truncating = caveats.measures_cutting(comparison)
+    truncating = verdict.measures_cutting(comparison)
     if truncating and "Not read" in folded:
         folded["Not read"] = [*truncating, *folded["Not read"]]
     details = [
@@ -305,6 +306,9 @@ def _named(comparison: Comparison, rows: Sequence[Verdict]) -> list[str]:
     named = []
     for row in rows[:_MOST]:
         name = comparison.called(row.variant_id) if row.variant_id else row.name
+        if row.word == "no difference":
+            named.append(f"{name}, {row.why}" if row.unchanged else name)
+            continue
         named.append(f"{name} {signed(row.effect)}" if row.effect is not None else f"{name}, {row.why}")
         if "may be left out" in row.why:
             named[-1] += f", {row.word} {row.why.partition(':')[0]}"

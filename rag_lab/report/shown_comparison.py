@@ -9,13 +9,13 @@ import pandas as pd
 
 from rag_lab._kit.wording import text_table
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.questions.passages import RunTexts
+from rag_lab.comparison.passages import RunTexts
 from rag_lab.redaction import shown
 from rag_lab.report.compare_text import WIDTH, screen
 from rag_lab.report.page.report_page import differences_html, overview_html, scores_html, to_markdown
 from rag_lab.report.score_tables import differences_of
 from rag_lab.report.sections import named_tables
-from rag_lab.statistics.pairwise import Pairs
+from rag_lab.statistics.families import Pairs
 from rag_lab.statistics.randomization import Correction
 
 

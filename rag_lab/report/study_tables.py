@@ -6,15 +6,15 @@ from typing import Any
 from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict, signed, signed_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
-from rag_lab.comparison.findings.evidence_sentences import share_of_gain, state_names
 from rag_lab.comparison.findings.search_sentences import dropped
 from rag_lab.comparison.findings.statements import Verdict
-from rag_lab.comparison.questions.passages import excerpt
+from rag_lab.comparison.findings.trace_findings import share_of_gain, state_names
+from rag_lab.comparison.passages import excerpt
 from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost as Priced
 from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import Cost, cost_of
-from rag_lab.statistics.routing.routing_table import ALL
+from rag_lab.statistics.routing import ALL
 
 MOST = 10  # questions that changed most
 _PRICES: dict[Priced, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars per 1,000"}

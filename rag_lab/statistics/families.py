@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from itertools import combinations
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
-from rag_lab.statistics.bootstrap import Floats
-from rag_lab.statistics.intervals import TIE, PairedDifference, paired_differences
+from rag_lab.statistics.intervals import TIE, Floats, PairedDifference, paired_differences
 from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
-from rag_lab.statistics.per_question import Clusters, cluster_labels, per_question, unit_places, with_failures_at
 from rag_lab.statistics.randomization import Correction, check_correction, corrected, smallest_n, step_down
 from rag_lab.statistics.scales import SHARE, Scale, scales_of
+from rag_lab.statistics.summaries import Clusters, cluster_labels, frame, per_question, unit_places, with_failures_at
 from rag_lab.statistics.verdict import ALPHA, Answer, Family, FamilyName, WithFailures
 
 STRICT: Mapping[FamilyName, float] = {"primary": 0.04, "secondary": 0.01}
@@ -52,11 +52,6 @@ class Hypothesis:
         weighed = sorted(((variant, weight) for variant, weight in self.weights if weight), key=lambda one: str(one[0]))
         sign = 1.0 if not weighed or weighed[0][1] > 0 else -1.0
         return tuple((variant, sign * weight) for variant, weight in weighed)
-
-    @property
-    def reach(self) -> float:
-        """What the sum can be at most, in widths of the metric's range."""
-        return sum(weight for _, weight in self.weights if weight > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +115,6 @@ def _exact(values: Floats) -> Floats:
     return np.where(np.abs(values) <= TIE, 0.0, values)
 
 
-def score_tables(questions: pd.DataFrame, scales: Mapping[Any, Scale]) -> dict[Any, ScoreTable]:
-    """Return the scores of each metric, from what `per_question` returns."""
-    return {
-        metric: ScoreTable(rows, scales.get(metric, SHARE)) for metric, rows in questions.groupby("metric", sort=False)
-    }
-
-
 @dataclass(frozen=True)
 class Options:
     """How hypotheses are tested.
@@ -156,7 +144,8 @@ def answers(
     check_correction(options.correction)
     questions = per_question(scores)
     scales = scales_of(scores, options.scales)
-    tables = score_tables(questions, scales)
+    by_metric = questions.groupby("metric", sort=False)
+    tables = {metric: ScoreTable(rows, scales.get(metric, SHARE)) for metric, rows in by_metric}
     wanted = dict.fromkeys(hypotheses)
     samples = {one: tables[one.metric].sample(one) for one in wanted if one.metric in tables}
     found: dict[Hypothesis, Answer] = {}
@@ -168,7 +157,9 @@ def answers(
     clusters, kept = options.clusters, [one for one in wanted if one in samples]
     groups = None if clusters is None else [cluster_labels(samples[one].questions, clusters) for one in kept]
     pairs = [(samples[one].values, np.zeros(len(samples[one].values))) for one in kept]
-    reach = [None if (width := scales[one.metric].width) is None else width * one.reach for one in kept]
+    sizes = [sum(weight for _, weight in one.weights if weight > 0) for one in kept]
+    widths = [scales[one.metric].width for one in kept]
+    reach = [None if width is None else width * size for width, size in zip(widths, sizes, strict=True)]
     for one, difference in zip(kept, paired_differences(pairs, clusters=groups, reach=reach), strict=True):
         scale = scales[one.metric]
         noise = (options.noise or {}).get(one.metric)
@@ -253,3 +244,79 @@ def _sums(place: Mapping[Any, int], questions: Sequence[Any], values: Floats) ->
     summed = np.bincount(places, values, minlength=n) if len(places) else np.zeros(n)
     # A cluster whose wins and losses cancel out differs by rounding alone.
     return np.where(np.abs(summed) <= 1e-9, 0.0, summed)
+
+
+COMPARISON_COLUMNS = (
+    *("variant_id", "metric", "n", "difference", "low", "high", "p_value", "p_corrected"),
+    *("wins", "ties", "losses", "verdict", "against", "effect_size", "doubt", "family", "smallest_difference"),
+)
+Pairs = Literal["baseline", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A variant and what it is compared with, in a metric; `withheld` says why it is not, where it is not."""
+
+    variant_id: Any
+    metric: Any
+    against: Any
+    is_primary: bool = False
+    withheld: str = ""
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """That both score alike."""
+        return Hypothesis.of_pair(self.metric, self.variant_id, self.against, self.is_primary)
+
+
+def pairs_among(variants: Sequence[Any], pairs: Pairs) -> list[tuple[Any, Any]]:
+    """Return (variant, against): every other variant against the first, or each against those before it."""
+    if pairs == "baseline":
+        return [(variant, variants[0]) for variant in variants[1:]]
+    return [(later, earlier) for earlier, later in combinations(variants, 2)]
+
+
+def score_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[Any, Any]], primary: Any = None) -> list[Pair]:
+    """Return each pair in each metric that its variant has rows for; `primary` decides, the first metric where None."""
+    metrics = list(dict.fromkeys(scores["metric"]))
+    first = metrics[0] if primary is None and metrics else primary
+    there = set(zip(scores["variant_id"], scores["metric"], strict=True))
+    return [
+        Pair(variant, metric, against, metric == first)
+        for variant, against in pairs
+        for metric in metrics
+        if (variant, metric) in there
+    ]
+
+
+def differences_table(pairs: Sequence[Pair], found: Mapping[Hypothesis, Answer]) -> pd.DataFrame:
+    """Return one row a pair, in order.
+
+    Columns:
+        n: questions that both the variant and `against` have a score for; all that follows is over these
+        difference, low, high: mean of variant minus `against`, and its interval
+        p_value: two-sided sign-flip test of this pair alone
+        p_corrected: within its family; None where so few questions differ that it cannot be significant
+        wins, ties, losses: questions on which the variant is better, equal, worse
+        verdict: `better`, `worse`, or a sentence that says why neither (see `verdict.Answer`), or why nothing was
+            compared
+        effect_size: Cohen's d_z, the difference / the standard deviation of the differences; None without spread
+        doubt: why what looks like a finding is none, else ""
+        family: `primary` or `secondary`
+        smallest_difference: that this comparison could have shown with power 0.8; None where that is unknown
+    """
+    rows: list[tuple[Any, ...]] = []
+    for pair in pairs:
+        key = (pair.variant_id, pair.metric)
+        if pair.withheld:
+            family = "primary" if pair.is_primary else "secondary"
+            nothing = (0, None, None, None, None, None, 0, 0, 0)
+            rows.append((*key, *nothing, pair.withheld, pair.against, None, "", family, None))
+            continue
+        answer = found[pair.hypothesis]
+        d = answer.difference
+        wins, losses = (d.wins, d.losses) if answer.higher_is_better else (d.losses, d.wins)
+        numbers = (d.n, d.mean, d.low, d.high, answer.p_value, answer.p_corrected, wins, d.ties, losses)
+        words = (answer.verdict, pair.against, d.effect_size, answer.doubt, answer.family.name)
+        rows.append((*key, *numbers, *words, answer.smallest_difference))
+    return frame(rows, COMPARISON_COLUMNS)

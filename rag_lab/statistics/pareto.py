@@ -3,7 +3,7 @@
 A point is on the front where no other is as good at no more cost, and better or cheaper: Pareto dominance, as in
 Ehrgott (2005), "Multicriteria Optimization", section 2.1, with costs that are too close to differ taken for equal. In
 what share of resamples a variant is on it is found by the bootstrap of Efron (1979) with Poisson frequencies, as in
-`bootstrap`: each unit counts Poisson(1) times, the same for the quality and the costs of all variants, so what they
+`intervals`: each unit counts Poisson(1) times, the same for the quality and the costs of all variants, so what they
 have in common does not count as chance.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab.statistics.bootstrap import Floats, poisson_draws
+from rag_lab.statistics.intervals import Floats, poisson_draws
 
 _DIGITS = 12  # qualities that agree to so many are equal but for rounding
 
@@ -129,21 +129,18 @@ def medians(values: Sequence[Floats], places: Sequence[Places]) -> Medians:
 Quantity = Means | Medians  # one number for each of k variants
 
 
-@dataclass(frozen=True, slots=True)
-class Fronts:
-    """Of f fronts and k variants: who is `on` them, and the `shares` of resamples in which it is; both (f, k)."""
+def fronts(
+    quality: Means, costs: Sequence[tuple[Quantity, Tolerance]], which: Sequence[Sequence[int]]
+) -> tuple[Bools, Floats]:
+    """Return who is on the fronts of `quality` against each choice of `costs`, by their place, in `which`.
 
-    on: Bools
-    shares: Floats
-
-
-def fronts(quality: Means, costs: Sequence[tuple[Quantity, Tolerance]], which: Sequence[Sequence[int]]) -> Fronts:
-    """Return the fronts of `quality` against each choice of `costs`, by their place, in `which`."""
+    Beside it the share of resamples in which it is; both (f, k), of f fronts and k variants.
+    """
     units = len(quality.sums)
     seen = _on(quality, costs, which, np.ones((units, 1)))
     resamples = poisson_draws(units, _SEED, _STREAM, N_RESAMPLES // _BATCH, _BATCH)
     drawn = sum(_on(quality, costs, which, draws).sum(axis=2) for draws in resamples)
-    return Fronts(seen[:, :, 0], np.asarray(drawn / N_RESAMPLES))
+    return seen[:, :, 0], np.asarray(drawn / N_RESAMPLES)
 
 
 def _on(

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri, stdtrit
 
-from rag_lab.statistics.bootstrap import Units, units
-from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval
+from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, Units, units
 
 _BESIDE = 1e-9
 

@@ -91,7 +91,11 @@ class Answer:
         """Whether it is a finding: by test and interval, also with failures at the worst value, and above the noise."""
         alpha, failures = self.family.alpha, self.failures
         is_significant = self.p_corrected is not None and self.p_corrected < alpha
-        if not is_significant or not self._excludes_zero or self._is_in_noise:
+        if (
+            not is_significant
+            or not self._excludes_zero
+            or abs(self.difference.mean or 0.0) < (self.noise_floor or 0.0)
+        ):
             return False
         if failures is None:
             return True
@@ -131,7 +135,7 @@ class Answer:
         d, alpha = self.difference, self.family.alpha
         if d.mean is None or self.p_value is None or self.is_found or not (self._excludes_zero or self.p_value < alpha):
             return ""
-        if self._is_in_noise:
+        if abs(d.mean) < (self.noise_floor or 0.0):
             return f"{signed(d.mean)} is {BELOW_NOISE} {plain(self.noise_floor)}"
         if self._too_few_differ:
             return self._too_few_differ
@@ -148,10 +152,6 @@ class Answer:
         p = f"corrected p {p_text(self.failures.p_corrected)}"
         worst = f"with each at the worst value the difference is {signed(self.failures.mean)}"
         return f"{DEPENDS_ON_FAILURES}: {worst}, {p}"
-
-    @property
-    def _is_in_noise(self) -> bool:
-        return self.noise_floor is not None and abs(self.difference.mean or 0.0) < self.noise_floor
 
     @property
     def _excludes_zero(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from run_folder_fixture import build_unlabelled
+from synthetic_run import write_run
 
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
@@ -252,3 +253,16 @@ def test_words_are_a_cost(synthetic: ModuleType, tmp_path: Path) -> None:
     assert (found.cost_metrics, found.main_metric) == (("answer.words",), synthetic.MAIN)
     assert set(found.differences["metric"]) == {synthetic.MAIN, "own.metric"}
     assert set(found.differences["verdict"]) == {"better"}  # more is better in a metric that nobody knows
+
+
+@pytest.mark.parametrize(
+    ("metric", "why"), [("retrieval.ndcg@5", ", the metric is blind to it: it reads the ranking"), ("my.metric", "")]
+)
+def test_what_makes_no_difference_is_not_among_what_the_data_cannot_tell(tmp_path: Path, metric: str, why: str) -> None:
+    base = np.tile([0.2, 0.5, 0.8], 10)
+    noisy = base + np.random.default_rng(0).uniform(-0.1, 0.1, 30)
+    plans = {"base": {}, "same": {"rerank.final_k": 3}, "noisy": {"query.hyde": "always"}}
+    write_run(tmp_path / "run", plans, {metric: {"base": base, "same": base, "noisy": noisy}})
+    lines = dict(verdict_box(compare(tmp_path / "run")).lines)
+    assert lines["No difference"] == (f"B (same){why}",)
+    assert lines["Cannot tell"][0].startswith("C (noisy) ") and "same" not in lines["Cannot tell"][0]

@@ -5,12 +5,12 @@ from types import ModuleType
 
 import pandas as pd
 import pytest
+from factories import comparisons
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.errors import RagLabError
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.statistics.pairwise import comparisons
 from rag_lab.statistics.summaries import summary
 
 
@@ -88,6 +88,12 @@ def test_every_variant_failed_is_still_a_comparison(build: ModuleType, tmp_path:
 def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RagLabError, match="no run folder"):
         compare(tmp_path)
+
+
+@pytest.mark.parametrize("option", ["pairs", "correction"])
+def test_an_option_that_there_is_not_is_named(wide: Comparison, option: str) -> None:
+    with pytest.raises(RagLabError, match="Unknown (choice of pairs|correction) 'some': allowed are"):
+        compare(wide.run.path, **{option: "some"})  # type: ignore[arg-type]
 
 
 def test_all_pairs_and_benjamini_hochberg_on_request(wide: Comparison) -> None:

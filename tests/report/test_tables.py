@@ -9,7 +9,7 @@ from synthetic_run import certain, priced
 
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import front_sentences
-from rag_lab.comparison.findings.evidence_sentences import NOTHING, baseline_sentence, evidence_sentences
+from rag_lab.comparison.findings.trace_findings import NOTHING, baseline_sentence, evidence_sentences
 from rag_lab.report.compare_text import compare_text, screen
 from rag_lab.report.page.report_page import overview_html, to_html, to_markdown
 from rag_lab.report.score_tables import bill_table, coverage_table, scores_tables

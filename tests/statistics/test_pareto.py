@@ -128,9 +128,9 @@ def test_one_question_makes_a_variant_better_where_it_is_drawn():
     """A is beaten unless the question that B alone answers is not drawn: e^-1 of the resamples."""
     base, better = np.full(50, 0.5), np.full(50, 0.5)
     better[7] = 1.0
-    found = fronts(means([base, better]), [seconds([np.ones(50)] * 2)], [[0]])
-    assert found.on.tolist() == [[False, True]]
-    assert found.shares[0].tolist() == [pytest.approx(math.exp(-1), abs=SLACK), 1.0]
+    on, shares = fronts(means([base, better]), [seconds([np.ones(50)] * 2)], [[0]])
+    assert on.tolist() == [[False, True]]
+    assert shares[0].tolist() == [pytest.approx(math.exp(-1), abs=SLACK), 1.0]
 
 
 def test_a_planted_front_is_certain():
@@ -138,24 +138,24 @@ def test_a_planted_front_is_certain():
     base = random.uniform(0.2, 0.4, 100)
     quality = [base, base + 0.3, base + 0.1, base - 0.1]  # cheap; best; dearer than the best and worse; dearest, worst
     took = [np.full(100, s) + random.uniform(0, 0.01, 100) for s in (0.1, 1.0, 2.0, 3.0)]
-    found = fronts(means(quality), [seconds(took)], [[0]])
-    assert found.on.tolist() == [[True, True, False, False]] and found.shares.tolist() == [[1.0, 1.0, 0.0, 0.0]]
+    on, shares = fronts(means(quality), [seconds(took)], [[0]])
+    assert on.tolist() == [[True, True, False, False]] and shares.tolist() == [[1.0, 1.0, 0.0, 0.0]]
 
 
 def test_a_front_of_two_coins_is_not_certain():
     """Two variants of one price whose differences cancel: each is on the front half of the time."""
     swing = np.tile([0.2, -0.2], 50)
-    found = fronts(means([np.full(100, 0.5), 0.5 + swing]), [seconds([np.ones(100)] * 2)], [[0]])
-    assert found.on.tolist() == [[True, True]]
-    assert found.shares[0] == pytest.approx([0.52, 0.52], abs=2 * SLACK)  # a tie, in which both are, is not rare
+    on, shares = fronts(means([np.full(100, 0.5), 0.5 + swing]), [seconds([np.ones(100)] * 2)], [[0]])
+    assert on.tolist() == [[True, True]]
+    assert shares[0] == pytest.approx([0.52, 0.52], abs=2 * SLACK)  # a tie, in which both are, is not rare
 
 
 def test_a_cost_that_hangs_on_few_questions_is_resampled_too():
     """Half of the questions take a second longer, so the median jumps; the quality is the same."""
     slow = np.tile([0.1, 1.1], 51)[:101]
-    found = fronts(means([np.full(101, 0.5)] * 2), [seconds([slow, np.full(101, 0.5)])], [[0]])
-    assert found.on.tolist() == [[True, False]]
-    assert 0.3 < found.shares[0, 0] < 0.7 and found.shares[0, 1] == pytest.approx(1 - found.shares[0, 0], abs=0.02)
+    on, shares = fronts(means([np.full(101, 0.5)] * 2), [seconds([slow, np.full(101, 0.5)])], [[0]])
+    assert on.tolist() == [[True, False]]
+    assert 0.3 < shares[0, 0] < 0.7 and shares[0, 1] == pytest.approx(1 - shares[0, 0], abs=0.02)
 
 
 def test_against_two_costs_one_must_be_beaten_in_both():
@@ -164,8 +164,8 @@ def test_against_two_costs_one_must_be_beaten_in_both():
         seconds([np.full(20, 1.0), np.full(20, 2.0)]),
         (means([np.full(20, 900.0), np.full(20, 100.0)]), Tolerance(10)),
     ]
-    found = fronts(quality, costs, [[0], [1], [0, 1]])
-    assert found.on.tolist() == [[True, False], [False, True], [True, True]] == found.shares.astype(bool).tolist()
+    on, shares = fronts(quality, costs, [[0], [1], [0, 1]])
+    assert on.tolist() == [[True, False], [False, True], [True, True]] == shares.astype(bool).tolist()
 
 
 def test_the_same_seed_says_the_same_and_all_equal_are_all_on_it():

@@ -3,14 +3,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from factories import score_table
+from factories import comparisons, score_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.pairwise import comparisons
 from rag_lab.statistics.scales import SHARE, UNKNOWN, Scale
-from rag_lab.statistics.summaries import SUMMARY_COLUMNS, ranking, summary
+from rag_lab.statistics.summaries import SUMMARY_COLUMNS, per_question, ranking, summary, unit_places, with_failures_at
 
 FAILED, NOT_APPLICABLE = "failed", "not_applicable"
 Cell = float | str  # a value, or a status
@@ -206,3 +205,20 @@ def test_where_lower_is_better_the_order_is_that_of_the_mirrored_scores(
 def test_a_score_below_the_worst_value_is_refused() -> None:
     with pytest.raises(ConfigError, match="beyond its range; give a scale"):
         ranking(scores([[-0.5, 1.0]]), "m")
+
+
+def test_failures_count_at_an_end_or_are_left_out() -> None:
+    rows = [("v", "q1", 0.4, "scored"), ("v", "q1", None, "failed"), ("v", "q2", None, "failed")]
+    rows += [("v", "q3", None, "not_applicable")]
+    columns = ["variant_id", "question_id", "value", "status"]
+    questions = per_question(pd.DataFrame(rows, columns=columns).assign(metric="m", reason=""))
+    assert with_failures_at(questions, 1.0).tolist()[:2] == [0.7, 1.0]
+    assert with_failures_at(questions, None).tolist()[0] == 0.4
+    assert with_failures_at(questions, None).isna().tolist() == [False, True, True]
+    assert with_failures_at(questions, 0.0).isna().tolist() == [False, False, True]
+
+
+@given(st.permutations(["q3", "q1", "q10", "q2"]))
+def test_units_are_numbered_by_the_ids_whatever_their_order(ids: list[str]) -> None:
+    assert unit_places([*ids, "q1"], {"q3": "doc", "q1": "doc"}) == {"q1": 0, "q10": 1, "q2": 2, "q3": 0}
+    assert unit_places(ids, None) == {"q1": 0, "q10": 1, "q2": 2, "q3": 3}

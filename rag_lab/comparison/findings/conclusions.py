@@ -3,36 +3,30 @@
 from rag_lab._kit import wording as numbers
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import truncation_sentences
-from rag_lab.comparison.findings.change_sentences import changes_sentences, is_measured, next_steps, no_labels
-from rag_lab.comparison.findings.evidence_sentences import gain_sentences
 from rag_lab.comparison.findings.statements import main_effects, margin_sentence
-from rag_lab.comparison.findings.verdict import verdict
-from rag_lab.comparison.tables.hyde_study import RoutingStudy
-from rag_lab.comparison.tables.pareto import Cost, Front
-from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS
+from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, next_steps
+from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
+from rag_lab.comparison.tables import costs, hyde_study, pareto
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_sentence
 from rag_lab.evaluation.cutoff_caveats import shallow_sentences
 from rag_lab.models.failover import small_model_note
-from rag_lab.runs.human_input import post_hoc_sentence
-from rag_lab.runs.omissions import same_pipeline_sentences
-from rag_lab.runs.run_manifest import FAILOVER_KEY, failover_sentences
+from rag_lab.runs import human_input, omissions, run_manifest
 from rag_lab.statistics.noise_components import noise_sentence
-from rag_lab.statistics.routing.ceilings import Ceiling
-from rag_lab.statistics.routing.routing_table import ALL
+from rag_lab.statistics.routing import ALL
+from rag_lab.statistics.routing_ceilings import Ceiling
 from rag_lab.statistics.verdict import ALPHA
 
 NOT_MEASURED = (
     "The noise was not measured, since every question was asked once: how much the same run would differ from itself "
     "is not known; `repeats: 2` or more in the experiment file measures it."
 )
-COST_NAMES: dict[Cost, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars"}
+COST_NAMES: dict[pareto.Cost, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars"}
 MEANING = (
     "On a front stands every variant that no other beats: none is at least as good at no higher cost, and better or "
-    f"cheaper. A failed question counts as the worst value; less than {NOTICED_S} seconds, {NOTICED_TOKENS} tokens and "
-    f"{NOTICED_SHARE:.0%} is no difference in cost."
+    f"cheaper. A failed question counts as the worst value; less than {costs.NOTICED_S} seconds, "
+    f"{costs.NOTICED_TOKENS} tokens and {costs.NOTICED_SHARE:.0%} is no difference in cost."
 )
 _ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 _MOST = 4  # variants that are named with their share
@@ -44,18 +38,26 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     if not tables.is_unlabelled and (metric is None or tables.scores.empty):
         return {"Variants": verdict(tables)}
     states = tables.manifest.get("variants", {})
-    played = {one.variant_id: states.get(one.variant_id, {}).get(FAILOVER_KEY, {}) for one in tables.variants}
+    played = {
+        one.variant_id: states.get(one.variant_id, {}).get(run_manifest.FAILOVER_KEY, {}) for one in tables.variants
+    }
     records = (record for traces in tables.traces.values() for trace in traces for record in trace.stages)
     wrote = {record.model for record in records if record.stage == "generate"}
     preferred = [one.sentence for one in tables.preferences]
     truncated = truncation_sentences(tables)
-    models = failover_sentences({tables.called(variant): roles for variant, roles in played.items()})
+    models = run_manifest.failover_sentences({tables.called(variant): roles for variant, roles in played.items()})
     answers = sorted({small_model_note(model, "answers of this run") for model in wrote} - {""})
     judges = [note.sentence for note in tables.judges]
     if tables.is_unlabelled or metric is None:  # metrics that need no labels, as a judge's, are measured all the same
-        is_scored = is_measured(tables)
+        is_scored, labels = tables.is_measured, []
+        if tables.is_unlabelled:
+            asked = counted(tables.changes.asked, "question")
+            labels = [
+                f"None of the {asked} has a label (where the answer stands, or what it is), so no variant is called "
+                "better. What can be said is what each changes against the baseline: different is not better."
+            ]
         found = {
-            "Labels": [no_labels(tables)],
+            "Labels": labels,
             "Preferred": preferred,
             "What changed": changes_sentences(tables),
             "Measured": verdict(tables) if is_scored else [],
@@ -71,9 +73,13 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
             clusters = cluster_proposal(list(tables.asked.values()), rule)
         else:
             clusters = clusters_sentence(list(tables.asked), tables.clusters, rule)
+        table = tables.effects.table
+        told = table[(table["metric"] == metric) & (table["kind"] != "conditional")]
+        is_found = told["verdict"].isin(["better", "worse"]) & (told["kind"] != "toggle")  # those are differences
+        reliable = [one for one, found in zip(tables.effects.sentences(metric), is_found, strict=True) if found]
         effects = [one for one in main_effects(tables, metric) if one.word in ("not worse", "not better")]
         found = {
-            "Modules": [*map(margin_sentence, effects), *tables.effects.reliable_sentences(metric)],
+            "Modules": [*map(margin_sentence, effects), *reliable],
             "Variants": verdict(tables),
             "Preferred": preferred,
             "Reach": gain_sentences(tables),
@@ -82,16 +88,16 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
             "Labels": whole_files_sentences(list(tables.asked.values())),
             "Cut-offs": [*shallow_sentences(tables.shallow.values()), *tables.unequal_text],
             "Clusters": [clusters],
-            "Margin": [post_hoc_sentence(tables.run)],
-            "Run once": same_pipeline_sentences(tables.run.same),
+            "Margin": [human_input.post_hoc_sentence(tables.run)],
+            "Run once": omissions.same_pipeline_sentences(tables.run.same),
             "Models": models,
             "Routing": [study_conclusion(study) for study in tables.routing],
             "Answers": answers,
             "Judge": judges,
             "Noise": noise_sentences(tables)[:1],
         }
-    told = {topic: [sentence for sentence in sentences if sentence] for topic, sentences in found.items()}
-    return {topic: sentences for topic, sentences in told.items() if sentences}
+    kept = {topic: [sentence for sentence in sentences if sentence] for topic, sentences in found.items()}
+    return {topic: sentences for topic, sentences in kept.items() if sentences}
 
 
 def conclusions(comparison: Comparison) -> list[str]:
@@ -125,7 +131,7 @@ def share_of_resamples(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def _front_sentence(comparison: Comparison, front: Front) -> str:
+def _front_sentence(comparison: Comparison, front: pareto.Front) -> str:
     costs = [COST_NAMES[cost] for cost in front.costs]
     members = some_of([comparison.codes[variant] for variant in front.members], 26)
     sentence = f"No variant beats {members} in {listing([comparison.directed(str(comparison.main_metric)), *costs])}."
@@ -133,7 +139,7 @@ def _front_sentence(comparison: Comparison, front: Front) -> str:
         units = counted(comparison.front.n_units, "question" if comparison.clusters is None else "cluster")
         return f"{sentence} {units} cannot tell how certain that is."
     moves = []
-    for shares, verb in ((front.leaving, "is beaten"), (front.joining, "is not beaten")):
+    for shares, verb in zip(front.moves, ("is beaten", "is not beaten"), strict=True):
         in_order = sorted(shares, key=shares.__getitem__, reverse=True)
         codes = [(comparison.codes[one], share_of_resamples(shares[one])) for one in in_order]
         commonest = [f"{code} {verb} in {share} of resamples" for code, share in codes[:1]]
@@ -142,7 +148,7 @@ def _front_sentence(comparison: Comparison, front: Front) -> str:
     return f"{sentence} Not certain: {'; '.join(moves)}." if moves else sentence
 
 
-def study_conclusion(study: RoutingStudy) -> str:
+def study_conclusion(study: hyde_study.RoutingStudy) -> str:
     """Return in a few words whether a rule that is learned from this run pays."""
     setting = f" with {study.where}" if study.where else ""
     known, one, most = study.class_ceiling, study.question_ceiling, ""
@@ -164,7 +170,7 @@ def study_conclusion(study: RoutingStudy) -> str:
     )
 
 
-def _pays(study: RoutingStudy) -> str:
+def _pays(study: hyde_study.RoutingStudy) -> str:
     """Say whether a learned rule gains, by its interval and by the classes dealt out at random; both must agree."""
     gain = study.learned.gains["best_arm"] if study.learned else None
     if gain is None or gain.mean is None or gain.ties == gain.n:
@@ -180,7 +186,7 @@ def _pays(study: RoutingStudy) -> str:
     return f"the data cannot tell whether a rule learned from these questions pays{why}"
 
 
-def study_sentences(study: RoutingStudy) -> list[str]:
+def study_sentences(study: hyde_study.RoutingStudy) -> list[str]:
     """Return what the study says, the most important first."""
     setting, told, classes, found = f" with {study.where}" if study.where else "", [], 0, []
     for row in study.by_class.to_dict("records"):
@@ -203,7 +209,7 @@ def study_sentences(study: RoutingStudy) -> list[str]:
     return [*told, *_ceiling_sentences(study), *_classifier_sentences(study)]
 
 
-def _ceiling_sentences(study: RoutingStudy) -> list[str]:
+def _ceiling_sentences(study: hyde_study.RoutingStudy) -> list[str]:
     one, known = study.question_ceiling, study.class_ceiling
     if one.gain is None:
         return ["No question has a score in every arm."]
@@ -238,7 +244,7 @@ def _left(one: Ceiling) -> str:
     return with_interval(one.gain, one.low, one.high)
 
 
-def _classifier_sentences(study: RoutingStudy) -> list[str]:
+def _classifier_sentences(study: hyde_study.RoutingStudy) -> list[str]:
     """Say how often the pipeline gave the class of the dataset, and what its mistakes cost."""
     table = study.confusion
     if table is None or not (total := int(table.to_numpy().sum())):

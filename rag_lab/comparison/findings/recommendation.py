@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 
 from rag_lab._kit.wording import DASH, counted, listing, number, p_text, plain, short_verdict, signed, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import FEW, measures_cutting
-from rag_lab.comparison.findings.change_sentences import is_measured, labels_wanted
-from rag_lab.comparison.findings.choices import Choices
-from rag_lab.comparison.findings.evidence_sentences import answers_sentence, gain_sentences, largest_loss
-from rag_lab.comparison.findings.statements import margin_sentence, module_rows
+from rag_lab.comparison.findings.statements import Choices, choices_of, margin_sentence, module_rows
+from rag_lab.comparison.findings.trace_findings import answers_sentence, gain_sentences, labels_wanted, largest_loss
+from rag_lab.comparison.findings.verdict import FEW, measures_cutting
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
-from rag_lab.comparison.tables.comparable import not_comparable_sentence
-from rag_lab.comparison.tables.prices import Price, index_sentences, latency_text, surplus
+from rag_lab.comparison.tables.costs import Price, index_sentences, latency_text, surplus
+from rag_lab.comparison.tables.reliability import not_comparable_sentence
 from rag_lab.runs.human_input import post_hoc_sentence
 from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES
 
@@ -54,24 +52,32 @@ class Recommendation:
 
 def recommendation(comparison: Comparison) -> Recommendation:
     """Return what the run recommends; it never raises, and says why where it cannot tell."""
-    metric = comparison.main_metric
-    if comparison.is_unlabelled and not is_measured(comparison):
+    metric, bounds, undecided = comparison.main_metric, bound_arms(comparison), "Undecided: "
+    if comparison.is_unlabelled and not comparison.is_measured:
         reason = "no question has a label, so it can be said what each variant changes, and not which is better."
-        return _undecided(comparison, reason, [one.sentence for one in comparison.preferences])
+        return _advice(comparison, undecided + reason, [one.sentence for one in comparison.preferences])
     if metric is None:
-        return _undecided(comparison, "no quality metric was asked for, so nothing can be said about quality.")
-    if labels := bound_arms(comparison).get(comparison.run.baseline):
-        return _undecided(comparison, f"the baseline is a bound, which reads {BOUNDS[labels]}, so nothing can be kept.")
-    choices = Choices(comparison, metric)
+        return _advice(comparison, f"{undecided}no quality metric was asked for, so nothing can be said about quality.")
+    if labels := bounds.get(comparison.run.baseline):
+        reason = f"the baseline is a bound, which reads {BOUNDS[labels]}, so nothing can be kept."
+        return _advice(comparison, undecided + reason)
+    choices = choices_of(comparison, metric)
     if reason := _nothing_compared(choices):
-        return _undecided(comparison, reason, gain_sentences(comparison)[1:])
+        return _advice(comparison, undecided + reason, gain_sentences(comparison)[1:])
     if (near_best := _near_best(choices)) is not None:
         return near_best
     if choices.better:
-        best, *others = sorted(choices.better, key=choices.is_dear)
-        told = [_better_as_well(choices, best, others)] if others else []
-        told += choices.margin_not_met()
-        return _if_worth_it(choices, best, choices.gain_text(best), told, choices.margin_hint())
+        best, *others = sorted(choices.better, key=lambda one: choices.dear(one) > 0)
+        told = []
+        for variant in others:
+            less = surplus(comparison.prices, variant, best)
+            saves = f", which saves {less.text} against it" if less.is_saving else ""
+            dear = ", at many times the price" if choices.dear(variant) else ""
+            told.append(f"{comparison.called(variant)}{saves}{dear}")
+        as_well = [f"Reliably better than {choices.name} as well: {'; '.join(told)}."] if told else []
+        return _if_worth_it(
+            choices, best, choices.gain_text(best), [*as_well, *choices.margin_not_met()], choices.margin_hint
+        )
     if levels := _of_better_levels(choices):
         return levels
     not_worse = [
@@ -81,19 +87,15 @@ def recommendation(comparison: Comparison) -> Recommendation:
     ]
     if not_worse:  # than the reference, though not shown so against every other variant
         one = choices.rows[choices.cheapest_first(not_worse)[0]]
-        told = choices.margin_not_met()
-        return _advice(comparison, f"Use {margin_sentence(one)}", told, choices=choices, variant=one.variant_id)
+        headline = f"Use {margin_sentence(one)}"
+        return _advice(comparison, headline, choices.margin_not_met(), choices=choices, variant=one.variant_id)
     return _looks_better(choices) if choices.promising else _keep_reference(choices)
-
-
-def _undecided(comparison: Comparison, reason: str, told: Sequence[str] = (), hint: str = "") -> Recommendation:
-    return _advice(comparison, f"Undecided: {reason}", told, hint=hint)
 
 
 def _advice(
     comparison: Comparison,
     headline: str,
-    told: Sequence[str],
+    told: Sequence[str] = (),
     *,
     choices: Choices | None = None,
     variant: str | None = None,
@@ -104,7 +106,7 @@ def _advice(
     metric, config = comparison.main_metric or "", comparison.run.config(variant) if variant is not None else None
     shown, extra = about or variant or (choices and choices.reference) or comparison.run.baseline, []
     if choices is not None:
-        extra += index_sentences(comparison, shown, choices.reference or "", choices.reference_name)
+        extra += index_sentences(comparison, shown, choices.reference or "", choices.name)
         cell = comparison.cell(variant or "", metric) or {}
         if number(cell.get("failed")):
             asked = counted(int(cell["asked"]), "question")
@@ -151,48 +153,36 @@ def _nothing_compared(choices: Choices) -> str:
         return f"{which}, so there is nothing to compare; its mean in {metric} is {plain(cell['mean'])} over {over}."
     if choices.reference is None:
         return "the pairs that were asked about are each a question of their own, and are told below."
-    if not choices.rows:
-        against = choices.reference
-        found = [row for variant in cells if (row := comparison.pair(variant, against, metric))]
-        if not found:
-            return f"no variant is compared with {choices.reference_name} in {metric}."
-        why = short_verdict(str(max(found, key=lambda row: int(row["n"]))["verdict"]))
-        return f"no difference in {metric} can be told: {why}."
-    return ""
+    if choices.rows:
+        return ""
+    found = [row for variant in cells if (row := comparison.pair(variant, choices.reference, metric))]
+    if not found:
+        return f"no variant is compared with {choices.name} in {metric}."
+    why = short_verdict(str(max(found, key=lambda row: int(row["n"]))["verdict"]))
+    return f"no difference in {metric} can be told: {why}."
 
 
 def _if_worth_it(choices: Choices, variant: str, does: str, told: Sequence[str], hint: str = "") -> Recommendation:
     """Recommend what is better, unless it takes many times the price: whether that pays only a margin can say."""
-    comparison, name, times = choices.comparison, choices.comparison.called(variant), choices.times(variant)
-    if not choices.is_dear(variant):
+    comparison, name, times = choices.comparison, choices.comparison.called(variant), choices.dear(variant)
+    if not times:
         return _advice(comparison, f"Use {name}: {does}.", told, choices=choices, variant=variant, hint=hint)
     many = f"{times:.0f}" if times < MOST_TIMES else "many"
     headline = f"{name} is better, at {many} times the price: {does}."
     return _advice(comparison, headline, told, choices=choices, about=variant, hint=hint)
 
 
-def _better_as_well(choices: Choices, best: str, others: Sequence[str]) -> str:
-    """Name what is better too, with what it saves against the best."""
-    told = []
-    for variant in others:
-        less = surplus(choices.comparison.prices, variant, best)
-        saves = f", which saves {less.text} against it" if less.is_saving else ""
-        dear = ", at many times the price" if choices.is_dear(variant) else ""
-        told.append(f"{choices.comparison.called(variant)}{saves}{dear}")
-    return f"Reliably better than {choices.reference_name} as well: {'; '.join(told)}."
-
-
 def _of_better_levels(choices: Choices) -> Recommendation | None:
     """Recommend, in a grid, the variant with the levels that are reliably better over all settings of the others."""
     comparison, better = choices.comparison, choices.better_levels
     wanted = choices.levels[comparison.run.baseline] | {factor: row.level for factor, row in better.items()}
-    for variant, found in choices.levels.items():
-        if better and found == wanted and variant in choices.rows and choices.gain(choices.rows[variant]) > 0:
-            seen = [f"{row.name} {with_interval(row.effect, row.low, row.high)}" for row in better.values()]
-            does = f"over all settings of the other modules, {listing(seen)} in {comparison.directed(choices.metric)}"
-            does = f"{does}; it {choices.surplus(variant).sentence}"
-            return _if_worth_it(choices, variant, does, ["Set against the baseline alone, it is not reliably better."])
-    return None
+    variant = next((one for one, levels in choices.levels.items() if levels == wanted and one in choices.rows), None)
+    if not better or variant is None or comparison.sign(choices.metric) * (choices.rows[variant].effect or 0.0) <= 0:
+        return None
+    seen = [f"{row.name} {with_interval(row.effect, row.low, row.high)}" for row in better.values()]
+    does = f"over all settings of the other modules, {listing(seen)} in {comparison.directed(choices.metric)}"
+    does = f"{does}; it {choices.surplus(variant).sentence}"
+    return _if_worth_it(choices, variant, does, ["Set against the baseline alone, it is not reliably better."])
 
 
 def _looks_better(choices: Choices) -> Recommendation:
@@ -209,22 +199,22 @@ def _looks_better(choices: Choices) -> Recommendation:
             promising.append(f"{other.called} {with_interval(other.effect, other.low, other.high)}: {no_finding}")
     told = [
         f"Promising, but no finding: {'; '.join(promising)}.",
-        f"Until more is known, {choices.reference_name} stays.",
+        f"Until more is known, {choices.name} stays.",
         *choices.savings(),
         *choices.margin_not_met(),
     ]
-    hint = choices.margin_hint()
+    hint = choices.margin_hint
     return _advice(choices.comparison, headline, told, choices=choices, about=one.variant_id, hint=hint)
 
 
 def _keep_reference(choices: Choices) -> Recommendation:
     comparison, rows, reference = choices.comparison, choices.rows, choices.reference or choices.comparison.run.baseline
-    metric = comparison.directed(choices.metric)
+    metric, hint = comparison.directed(choices.metric), choices.margin_hint
     if all(one.is_equal for one in rows.values()):
         missed = max(one.high or 0.0 for one in rows.values())
         could = f"; they could have missed a difference of up to {plain(missed)}" if missed else ""
         same = f"every question scores the same in {metric} under all variants, so the price decides{could}."
-        return _undecided(comparison, same, choices.savings(), choices.margin_hint())
+        return _advice(comparison, f"Undecided: {same}", choices.savings(), hint=hint)
     n, sign = max(one.n for one in rows.values()), comparison.sign(choices.metric)
     ends = {variant: choices.ends(one)[1] for variant, one in rows.items()}
     widest = max(ends, key=lambda one: sign * ends[one])
@@ -238,28 +228,23 @@ def _keep_reference(choices: Choices) -> Recommendation:
     verdicts = {one.row["verdict"] for one in rows.values()}
     if n < FEW and not verdicts & {"better", "worse"}:
         few = f"with {counted(n, 'question')} only very large differences in {metric} can be told."
-        return _undecided(comparison, few, told)
-    none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
-    enough = " by enough" if "better" in verdicts else ""
-    headline = f"Use {choices.reference_name}: {none} reliably better{enough} in {metric}{_left_out(choices)}."
-    without_time = replace(comparison.prices.get(reference, Price()), seconds=None).text
-    takes = [one for one in (latency_text(comparison, reference), without_time) if one and one != DASH]
-    told = [f"It takes {listing(takes) if takes else DASH} a question.", *told]
-    return _advice(comparison, headline, told, choices=choices, variant=reference, hint=choices.margin_hint())
-
-
-def _left_out(choices: Choices) -> str:
-    """Name the additions, or levels of a grid, that are shown to gain no more than the margin."""
-    over, comparison = "", choices.comparison
+        return _advice(comparison, f"Undecided: {few}", told)
+    # The additions, or levels of a grid, that are shown to gain no more than the margin.
+    over, left_out = "", ""
+    names = [one.called for one in rows.values() if one.gains_little]
     if comparison.effects.is_grid:
         over = "over all settings of the others "
         names = [row.name for row in module_rows(comparison) if row.factor and row.word == "not better"]
-    else:
-        names = [one.called for one in choices.rows.values() if one.gains_little]
-    if not names:
-        return ""
-    margin, they = comparison.run.margins[choices.metric], "it" if len(names) == 1 else "they"
-    return f", and {listing(names)} may be left out: {over}{they} would not gain more than {margin:g}"
+    if names:
+        margin, they = comparison.run.margins[choices.metric], "it" if len(names) == 1 else "they"
+        left_out = f", and {listing(names)} may be left out: {over}{they} would not gain more than {margin:g}"
+    none = "the one change is not" if len(rows) == 1 else f"none of the {len(rows)} changes is"
+    enough = " by enough" if "better" in verdicts else ""
+    headline = f"Use {choices.name}: {none} reliably better{enough} in {metric}{left_out}."
+    without_time = replace(comparison.prices.get(reference, Price()), seconds=None).text
+    takes = [one for one in (latency_text(comparison, reference), without_time) if one and one != DASH]
+    told = [f"It takes {listing(takes) if takes else DASH} a question.", *told]
+    return _advice(comparison, headline, told, choices=choices, variant=reference, hint=hint)
 
 
 def _near_best(choices: Choices) -> Recommendation | None:
@@ -271,11 +256,8 @@ def _near_best(choices: Choices) -> Recommendation | None:
     comparison, shown = choices.comparison, choices.near_best
     if not shown or (choices.surplus(shown[0]).is_costing and shown[0] not in choices.better):
         return None
-    chosen, rows, metric = (
-        shown[0],
-        comparison.not_worse_than_best.to_dict("records"),
-        comparison.directed(choices.metric),
-    )
+    chosen, metric = shown[0], comparison.directed(choices.metric)
+    rows = comparison.not_worse_than_best.to_dict("records")
     row = next(row for row in rows if row["variant_id"] == chosen)
     order = comparison.ranking["variant_id"]
     best = str(order[~order.isin([*bound_arms(comparison)])].iloc[0])

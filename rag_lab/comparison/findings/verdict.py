@@ -1,14 +1,25 @@
-"""What the data say, in plain words: the first thing a reviewer reads. The pairs that the run is about come first."""
+"""What the data say, in plain words, and what qualifies it: missing scores, too few questions, truncated text.
 
-from collections.abc import Sequence
+The pairs that the run is about come first.
+"""
+
+from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
-from rag_lab._kit.wording import counted, listing, number, p_text, plain, signed, signed_interval, with_interval
+from rag_lab._kit import wording
+from rag_lab._kit.wording import counted, listing, number, p_text, plain, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.caveats import caveats
 from rag_lab.comparison.findings.statements import Verdict, margin_sentence, pair_verdict
-from rag_lab.comparison.tables.prices import index_sentences, latency_text
+from rag_lab.comparison.tables.costs import index_sentences, latency_text
+from rag_lab.comparison.tables.reliability import is_unlike
+from rag_lab.models.truncation import NOTICED, percent, short_name
+from rag_lab.stages.steps import stage_name
 
+FEW = 20  # questions: fewer show only very large differences
+SHARE = 0.5  # of the questions that the main metric has under the variant where it has most
+_ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
+_NAMED = 6  # pairs that are written out
 WRITTEN_OUT = 3  # findings with a sentence of their own
 Pair = tuple[str, str]  # a variant, and what it is compared with
 
@@ -23,28 +34,39 @@ def verdict(comparison: Comparison) -> list[str]:
     pairs = [pair for pair in _pairs(comparison) if comparison.pair(*pair, metric)]
     compared = [pair_verdict(comparison, *pair, metric) for pair in pairs]
     found = [one for one in compared if one.word in ("better", "worse")]
-    equal = [one for one in compared if one.is_equal]
     bounded = [one for one in compared if one.word in ("not worse", "not better")]
     unsettled = [one for one in compared if one.word not in ("better", "worse") and not one.is_equal]
     left = [one for one in unsettled if one.n and not one.row["doubt"] and one.word not in ("not worse", "not better")]
     place = {variant: index for index, variant in enumerate(comparison.ranking["variant_id"])}
     found.sort(key=lambda one: place.get(one.variant_id, len(place)))  # failures count as the worst
     reasons = dict.fromkeys(one.by_margin.reason for one in compared if one.by_margin and one.by_margin.reason)
+    further = found[WRITTEN_OUT:]
+    whence = "" if any(one.against for one in further) else " from the baseline"
+    margin = comparison.run.margins.get(metric)
+    nor = "" if margin is None else f", nor whether it stays below the margin of {margin:g}"
+    smallest = [value for one in left if (value := number(one.row["smallest_difference"])) is not None]
+    n = max((one.n for one in left), default=0)
+    could = f" {n} questions could have shown a difference of about {plain(median(smallest))}." if smallest else ""
     sentences = [
         *_by_margin(comparison, bounded),
         *(_finding(comparison, one) for one in found[:WRITTEN_OUT]),
         _joined(
             comparison,
-            f"Reliably different{_from_baseline(found[WRITTEN_OUT:])} in {comparison.directed(metric)} as well: ",
-            [(one, _effect(one) + (f", {one.why}," if one.why else "")) for one in found[WRITTEN_OUT:]],
+            f"Reliably different{whence} in {comparison.directed(metric)} as well: ",
+            [(one, _effect(one) + (f", {one.why}," if one.why else "")) for one in further],
         ),
         _joined(
             comparison,
             f"Looks like a difference in {metric}, but is no finding: ",
             [(one, f"{_effect(one)} ({one.row['doubt']})") for one in unsettled if one.row["doubt"]],
         ),
-        _cannot_tell(comparison, metric, left),
-        _equal(comparison, metric, equal),
+        _joined(
+            comparison,
+            f"The data cannot tell from chance, in {metric}{nor}: ",
+            [(one, _effect(one)) for one in left],
+        )
+        + could,
+        _equal(comparison, metric, [one for one in compared if one.is_equal]),
         _joined(
             comparison,
             f"Nothing can be told in {metric} of ",
@@ -74,10 +96,6 @@ def _joined(comparison: Comparison, start: str, told: Sequence[tuple[Verdict, st
     """Return one sentence on several pairs, each with what is said of it; "" without pairs."""
     named = [f"{_listed(comparison, (one.variant_id, one.against_id), one.called)} {text}" for one, text in told]
     return f"{start}{'; '.join(named)}." if told else ""
-
-
-def _from_baseline(pairs: Sequence[Verdict]) -> str:
-    return "" if any(one.against for one in pairs) else " from the baseline"
 
 
 def _effect(one: Verdict) -> str:
@@ -111,7 +129,7 @@ def _finding(comparison: Comparison, one: Verdict) -> str:
     price = [*time, *index_sentences(comparison, one.variant_id, one.against_id, name)]
     return (
         f"{one.called} {verb} {one.metric} by {size}{judged}{caveat} against {one.rival} (95% interval of the "
-        f"difference {signed_interval(row['low'], row['high'])}; {row['n']} questions; corrected p "
+        f"difference {wording.signed_interval(row['low'], row['high'])}; {row['n']} questions; corrected p "
         f"{p_text(row['p_corrected'])}): {row['wins']} questions better, {row['ties']} equal, {row['losses']} worse."
         f"{''.join(f' {sentence}' for sentence in price)}"
     )
@@ -126,19 +144,8 @@ def _equal(comparison: Comparison, metric: str, pairs: Sequence[Verdict]) -> str
         names.append(f"{_listed(comparison, (one.variant_id, one.against_id), one.called)} ({one.n} of {asked}{blind})")
     missed = [one.high for one in pairs if one.high]
     could = f"; they could have missed one of up to {plain(max(missed))} on average" if missed else ""
-    return f"No difference{_from_baseline(pairs)} on any question compared, in {metric}: {listing(names)}{could}."
-
-
-def _cannot_tell(comparison: Comparison, metric: str, pairs: Sequence[Verdict]) -> str:
-    if not pairs:
-        return ""
-    smallest = [number(one.row["smallest_difference"]) for one in pairs]
-    shown = [value for value in smallest if value is not None]
-    n, margin = max(one.n for one in pairs), comparison.run.margins.get(metric)
-    could = f" {n} questions could have shown a difference of about {plain(median(shown))}." if shown else ""
-    more = "" if margin is None else f", nor whether it stays below the margin of {margin:g}"
-    start = f"The data cannot tell from chance, in {metric}{more}: "
-    return _joined(comparison, start, [(one, _effect(one)) for one in pairs]) + could
+    whence = "" if any(one.against for one in pairs) else " from the baseline"
+    return f"No difference{whence} on any question compared, in {metric}: {listing(names)}{could}."
 
 
 def _needed(comparison: Comparison, metric: str) -> str:
@@ -171,7 +178,7 @@ def _other_metrics(comparison: Comparison) -> list[str]:
         for pair, code in pairs.items():
             row, by_margin = comparison.pair(*pair, metric), comparison.not_worse.get((metric, *pair))
             if row and row["verdict"] in ("better", "worse"):
-                reliable.append(f"{code} {signed(row['difference'])}")
+                reliable.append(f"{code} {wording.signed(row['difference'])}")
             elif row and by_margin and by_margin.is_found:
                 kept.append(code)
         if reliable:
@@ -182,3 +189,146 @@ def _other_metrics(comparison: Comparison) -> list[str]:
         f"Reliable differences in other metrics (secondary): {'; '.join(found)}." if found else "",
         f"Within the margins of other metrics: {'; '.join(bounded)}." if bounded else "",
     ]
+
+
+def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[str]:
+    """Return a sentence for each thing that limits what is said of `metric`."""
+    told = [
+        f"{comparison.called(variant)} {_ENDED[comparison.state(variant)]} and is not compared."
+        for variant in comparison.failed
+    ]
+    baseline = comparison.run.baseline
+    if baseline not in comparison.failed and not is_compared:
+        told.append("No other variant has scores, so there is nothing to compare the baseline with.")
+    if baseline in comparison.failed:
+        told.append("Without scores of the baseline no variant can be compared.")
+    missing = []
+    for plan in comparison.variants:
+        row = comparison.cell(plan.variant_id, metric) or {"failed": 0}
+        if int(row["failed"]):
+            code, scored = comparison.codes[plan.variant_id], int(row["scored"])
+            missing.append(f"{code} {scored} of {scored + int(row['failed'])}")
+    if missing:
+        told.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
+    if comparison.effects.confounded:
+        told.append(comparison.effects.confounded)
+    answers = {(one.metric, one.unsigned, one.questions): answer for one, answer in comparison.answers.items()}
+    tested = [one for one in answers.values() if one.p_value is not None]
+    if unable := [one for one in tested if one.p_corrected is None]:
+        was, do = ("was", "does") if len(unable) == 1 else ("were", "do")
+        told.append(
+            f"{len(unable)} of {counted(len(tested), 'comparison')} {was} too small to test (at the level of 0.05 six "
+            f"questions or clusters have to differ) and {do} not count in the correction."
+        )
+    scored_in = {name: comparison.cell(baseline, name) for name in comparison.quality_metrics}
+    if few := [f"{name} ({cell['scored']})" for name, cell in scored_in.items() if cell and cell["scored"] < FEW]:
+        told.append(f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}.")
+    return told
+
+
+def families_sentence(comparison: Comparison) -> str:
+    """Say which comparisons are primary and secondary, how many of each are tested, and at what level."""
+    sizes = {one.family.name: one.family for one in comparison.answers.values() if one.p_value is not None}
+    if not sizes:
+        return ""
+    primary, secondary = (sizes[name].n_tests if name in sizes else 0 for name in ("primary", "secondary"))
+    what = "main effects and interactions" if comparison.effects.is_grid else "the pairs that the experiment is about"
+    what = "the effects that the fraction can tell" if comparison.effects.confounded else what
+    levels = (
+        "in strict mode the primary family has 4% and the secondary 1%"
+        if comparison.run.strict
+        else "each family has its own 5%"
+    )
+    return (
+        f"Primary: {counted(primary, 'comparison')} in {comparison.main_metric} ({what}), declared before the run; "
+        f"secondary: {counted(secondary, 'other comparison')} that can be significant; {levels}."
+    )
+
+
+def truncation_sentences(comparison: Comparison) -> list[str]:
+    """Return what models did not read, of which variants."""
+    told: dict[str, list[str]] = {}
+    for variant, one in comparison.truncation.items():
+        found, corpus = [], one.corpus
+        if corpus is not None and corpus.chunks.share_truncated >= NOTICED:
+            read = percent(corpus.given_cut / corpus.given) if corpus.given else "none"
+            found.append(
+                f"{corpus.chunks.text('the chunks', corpus.model)}; {percent(corpus.chunks.share_truncated)} of the "
+                f"text is invisible to dense search, and {read} of the passages that readers get are of such a chunk."
+            )
+        if corpus is not None and corpus.asked_cut:
+            found.append(
+                f"{corpus.asked_cut:,} of {corpus.asked:,} search queries are longer than {short_name(corpus.model)} "
+                f"reads, by {corpus.asked_tokens / corpus.asked_cut:,.0f} tokens on average."
+            )
+        for stage, part in one.stages.items():
+            of = part.text("questions")
+            found.append(f"{stage_name(stage)}: its model did not read all of its input: {of}.")
+        for metric, part in one.metrics.items():
+            of = part.text("scores")
+            found.append(f"{metric}: the model did not read all of its input: {of}, which judge a part.")
+        for sentence in found:
+            told.setdefault(sentence, []).append(comparison.codes[variant])
+    everyone = len(comparison.variants)
+    return [
+        f"{'Under every variant' if len(codes) == everyone else listing(codes)}: {sentence}"
+        for sentence, codes in told.items()
+    ]
+
+
+def measures_cutting(comparison: Comparison) -> list[str]:
+    """Say which variants are at a disadvantage, as less of their text was read, where that may decide a verdict.
+
+    What is better in spite of it stays better.
+    """
+    run, records = comparison.run, {name: one.corpus for name, one in comparison.truncation.items()}
+    share = {name: one.chunks.share_truncated if one else None for name, one in records.items()}
+    pairs = [(plan.variant_id, run.baseline) for plan in comparison.variants if plan.variant_id != run.baseline]
+    behind = {}
+    for pair in dict.fromkeys([*run.pairs, *pairs]):
+        if is_unlike(*(share.get(one) for one in pair)):
+            less_read, more_read = sorted(pair, key=lambda one: -(share[one] or 0.0))
+            row = comparison.pair(*pair, comparison.main_metric or "")
+            if row is None or row["verdict"] != ("better" if less_read == pair[0] else "worse"):
+                behind[less_read] = more_read
+    if not behind:
+        return []
+    involved = dict.fromkeys([*behind, *behind.values()])
+    told = [f"{percent(share[one] or 0.0)} of the text under {comparison.codes[one]}" for one in involved]
+    codes = listing([comparison.codes[one] for one in behind])
+    return [
+        f"{codes} {'is' if len(behind) == 1 else 'are'} at a disadvantage: the embedding model does not read "
+        f"{some_of(told, _NAMED)}, and no search finds that part by meaning; make chunks smaller, or take an embedding "
+        "model that reads more."
+    ]
+
+
+def sparse_metrics(comparison: Comparison) -> dict[str, str]:
+    """Return the quality metrics with scores on less than half as many questions as the main metric, and why.
+
+    The reason reads on after the name of the metric: `5 of 117 questions: no answer was asked for (112)`.
+    """
+    cells: dict[str, dict[Any, Any]] = {}
+    for row in comparison.summary.to_dict("records"):
+        if row["metric"] not in cells or row["scored"] > cells[row["metric"]]["scored"]:
+            cells[row["metric"]] = row
+    most = cells.get(comparison.main_metric or "", {"scored": 0})["scored"]
+    found = {metric: cells[metric] for metric in comparison.quality_metrics if metric in cells}
+    gaps, run, whys = comparison.gaps, comparison.run, {}
+    for metric, cell in found.items():
+        if cell["scored"] < SHARE * most:
+            ours = gaps[(gaps["variant_id"] == cell["variant_id"]) & (gaps["metric"] == metric)]
+            reasons = [f"{reason} ({count})" for reason, count in zip(ours["reason"], ours["count"], strict=True)]
+            if 0 < len(run.answered) < len(run.questions):
+                reasons.append(f"{len(run.answered)} are answered, as `limits.answers` says")
+            why = f": {'; '.join(reasons)}" if reasons else ""
+            whys[metric] = f"{cell['scored']} of {cell['asked']} questions{why}"
+    return whys
+
+
+def sparse_metric_sentences(apart: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each reason, with the metrics that share it."""
+    by_reason: dict[str, list[str]] = {}
+    for metric, why in apart.items():
+        by_reason.setdefault(why, []).append(metric)
+    return [f"{', '.join(metrics)}: {why}." for why, metrics in by_reason.items()]

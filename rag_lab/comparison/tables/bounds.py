@@ -16,9 +16,8 @@ from rag_lab.errors import ConfigError
 from rag_lab.records import Trace
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics.intervals import Interval
-from rag_lab.statistics.per_question import cluster_labels, exact_mean, per_question
-from rag_lab.statistics.scales import Scale
 from rag_lab.statistics.shares import gain_share
+from rag_lab.statistics.summaries import cluster_labels, exact_mean, per_question
 
 FLOOR, CEILING = "none", "gold"  # of `answer.context`
 BOUNDS: Mapping[str, str] = {
@@ -41,14 +40,11 @@ def bound_of(tables: RunTables, variant_id: str, context: str) -> str | None:
     configs = tables.pipelines
     if variant_id not in configs:
         return None
-
-    def budget(variant: str) -> tuple[int, int]:
-        return configs[variant].answer.context_tokens, configs[variant].answer.context_bytes
-
+    budget = {one: (config.answer.context_tokens, config.answer.context_bytes) for one, config in configs.items()}
     reader = _reader(configs[variant_id])
     arms = [one for one, kind in bound_arms(tables).items() if kind == context]
     found = [one for one in arms if _reader(configs[one]) == reader]
-    return min(found, key=lambda one: budget(one) != budget(variant_id), default=None)
+    return min(found, key=lambda one: budget[one] != budget[variant_id], default=None)
 
 
 def _reader(config: PipelineConfig) -> dict[str, Any]:
@@ -133,7 +129,18 @@ def without_known_questions(read: Read, enough: float) -> Read:
             no question would be left.
     """
     run, traces, rows = read
-    metric, scale = _metric(run, enough)
+    infos = {metric: info for metric in run.metrics if (info := run.metric(metric)) is not None}
+    metric = next((one for one, info in infos.items() if info.reads_answers and not info.is_cost), None)
+    if metric is None:
+        raise ConfigError(
+            "Which questions are answered without any context is not known: no metric of this run reads answers; "
+            "name one that does, as ragas.semantic_similarity."
+        )
+    scale = infos[metric].scale
+    low, high = scale.low, scale.high
+    if (low is not None and enough < low) or (high is not None and enough > high):
+        allowed = f"{'any' if low is None else f'{low:g}'} to {'any' if high is None else f'{high:g}'}"
+        raise ConfigError(f"{metric} is never {enough:g}; give a score from {allowed}.")
     configs = {plan.variant_id: run.config(plan.variant_id) for plan in run.variants}
     arms = [variant for variant, config in configs.items() if config and config.answer.context == FLOOR]
     if not arms:
@@ -164,19 +171,3 @@ def without_known_questions(read: Read, enough: float) -> Read:
         for variant, some in traces.items()
     }
     return kept, traces, rows[~rows["question_id"].isin(known)].reset_index(drop=True)
-
-
-def _metric(run: RunFolder, enough: float) -> tuple[str, Scale]:
-    infos = {metric: info for metric in run.metrics if (info := run.metric(metric)) is not None}
-    found = [metric for metric, info in infos.items() if info.reads_answers and not info.is_cost]
-    if not found:
-        raise ConfigError(
-            "Which questions are answered without any context is not known: no metric of this run reads answers; "
-            "name one that does, as ragas.semantic_similarity."
-        )
-    scale = infos[found[0]].scale
-    low, high = scale.low, scale.high
-    if (low is not None and enough < low) or (high is not None and enough > high):
-        allowed = f"{'any' if low is None else f'{low:g}'} to {'any' if high is None else f'{high:g}'}"
-        raise ConfigError(f"{found[0]} is never {enough:g}; give a score from {allowed}.")
-    return found[0], scale

@@ -5,8 +5,8 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from rag_lab.comparison.tables.costs import answered
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.comparison.tables.stage_tables import as_answered
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.evaluation.trace_measures import normalize, token_f1
@@ -100,11 +100,6 @@ class VariantChange:
     tokens: float | None  # of a question, mean
     cost_usd: float | None  # of a question, mean
 
-    @property
-    def is_nothing(self) -> bool:
-        """Whether rankings and answers, as far as there are any, are the baseline's."""
-        return not self.rankings_changed and not self.answers_changed
-
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -115,14 +110,7 @@ class Changes:
     k: int  # of `shared`
     variants: tuple[VariantChange, ...]
     questions: tuple[QuestionChange, ...]  # the largest change first
-
-    @property
-    def most(self) -> tuple[QuestionChange, ...]:
-        """For each question the variant that changes it most, largest change first; what nobody changes is left out."""
-        first: dict[str, QuestionChange] = {}
-        for one in self.questions:
-            first.setdefault(one.question_id, one)
-        return tuple(one for one in first.values() if one.size or one.answer_differs)
+    most: tuple[QuestionChange, ...]  # of each question that any variant changes its largest change, likewise
 
 
 def what_changed(tables: RunTables) -> Changes:
@@ -143,12 +131,16 @@ def what_changed(tables: RunTables) -> Changes:
         pairs = [(before.get((t.question.question_id, t.repeat)), t) for t in traces[variant] if variant != baseline]
         found[variant] = [_question(variant, first, second, k, by_page) for first, second in pairs if first is not None]
         variants.append(_variant(variant, traces[variant], found[variant], by_page))
+    questions = sorted((one for part in found.values() for one in part), key=lambda one: -one.size)
+    largest = {one.question_id: one for one in reversed(questions)}
+    ordered = (largest[name] for name in dict.fromkeys(one.question_id for one in questions))
     return Changes(
         asked=len(tables.asked),
         labelled=sum(question.is_labelled for question in tables.asked.values()),
         k=k,
         variants=tuple(variants),
-        questions=tuple(sorted((one for part in found.values() for one in part), key=lambda one: -one.size)),
+        questions=tuple(questions),
+        most=tuple(one for one in ordered if one.size or one.answer_differs),
     )
 
 
@@ -171,7 +163,7 @@ def _question(variant_id: str, before: Trace, now: Trace, k: int, by_page: bool)
 def _variant(variant_id: str, traces: Sequence[Trace], found: Sequence[QuestionChange], by_page: bool) -> VariantChange:
     overlaps = [one.overlap for one in found if one.overlap is not None]
     changed = [one.answer for one in found if one.answer_differs and one.answer is not None]
-    valid, seconds = _scores("citations.validity", traces), _scores("cost.seconds", as_answered(traces))
+    valid, seconds = _scores("citations.validity", traces), _scores("cost.seconds", answered(traces) or traces)
     answers = [trace.answer for trace in traces if trace.answer is not None]
     return VariantChange(
         variant_id=variant_id,

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.statistics.effects.factors import factor_values
+from rag_lab.statistics import routing
+from rag_lab.statistics.effects import factor_values
 from rag_lab.statistics.randomization import holm
-from rag_lab.statistics.routing import routing_table as by_arm
-from rag_lab.statistics.routing.ceilings import Ceiling, class_ceiling, question_ceiling, repeated_differences
-from rag_lab.statistics.routing.learned_routing import LearnedRouting, learn_class_to_hyde
+from rag_lab.statistics.routing_ceilings import Ceiling, class_ceiling, question_ceiling, repeated_differences
 from rag_lab.statistics.scales import SHARE, Scale
 
 HYDE, RULE = "query.hyde", "query.class_to_hyde"
@@ -34,7 +33,7 @@ class PlannedStudy:
     classifying: str
     table: pd.DataFrame = field(repr=False)
     column: str
-    pairs: tuple[by_arm.ArmPair, ...] = field(repr=False)
+    pairs: tuple[routing.ArmPair, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class RoutingStudy(PlannedStudy):
         `mistakes` without a classified arm as well.
     learned: a rule, with its gain on questions that it was not learned on; None where no question has a class.
     p_gain: p-value of that gain over the better of no HyDE and HyDE for all, corrected over the studies of the run.
-    yaml: the pipeline of the study with the learned rule; `file_name` is what the report calls it.
+    yaml: the pipeline of the study with the learned rule; the report keeps it under `file_name`.
     """
 
     metric: str
@@ -57,15 +56,10 @@ class RoutingStudy(PlannedStudy):
     class_ceiling: Ceiling | None = field(repr=False)
     confusion: pd.DataFrame | None = field(repr=False)
     mistakes: pd.DataFrame | None = field(repr=False)
-    learned: LearnedRouting | None = field(repr=False)
+    learned: routing.LearnedRouting | None = field(repr=False)
     yaml: str = field(repr=False)
+    file_name: str
     p_gain: float | None = None
-
-    @property
-    def file_name(self) -> str:
-        """The name of the file with the learned rule, beside the report."""
-        where = re.sub(r"[^A-Za-z0-9._]+", "-", self.where).strip("-.")
-        return f"learned_class_to_hyde{f'__{where}' if where else ''}.yaml"
 
 
 def planned_studies(tables: RunTables) -> tuple[PlannedStudy, ...]:
@@ -81,52 +75,53 @@ def planned_studies(tables: RunTables) -> tuple[PlannedStudy, ...]:
         for variant, levels in values.items()
     }
     for variant, levels in values.items():
-        if variant in scored and levels.get(HYDE) in by_arm.ARMS:
+        if variant in scored and levels.get(HYDE) in routing.ARMS:
             settings.setdefault(others_of[variant], {}).setdefault(levels[HYDE], variant)
     found = {others: arms for others, arms in settings.items() if {"none", "always"} <= set(arms)}
     ordered = sorted(found, key=lambda others: others != others_of[tables.run.baseline])
     varied = {name for setting in ordered for name, level in setting if (name, level) not in ordered[0]}
     studies = []
     for others in ordered:
-        arms = {arm: found[others][arm] for arm in by_arm.ARMS if arm in found[others]}
+        arms = {arm: found[others][arm] for arm in routing.ARMS if arm in found[others]}
         classifying = arms.get("classified", arms["always"])
-        table = by_arm.routing_table(tables.scores, metric, arms, tables.traces[classifying], tables.clusters)
+        table = routing.routing_table(tables.scores, metric, arms, tables.traces[classifying], tables.clusters)
         column = "labelled" if table["labelled"].notna().any() else "predicted"
         where = ", ".join(f"{name}={level}" for name, level in others if name in varied)
-        pairs = tuple(by_arm.arm_pairs(table, column, metric, arms))
+        pairs = tuple(routing.arm_pairs(table, column, metric, arms))
         studies.append(PlannedStudy(where, arms, classifying, table, column, pairs))
     return tuple(studies)
 
 
 def routing_studies(tables: RunTables, planned: Sequence[PlannedStudy]) -> tuple[RoutingStudy, ...]:
     """Return the planned studies with what was measured, in the main metric."""
-    studies = [_study(tables, one) for one in planned]
+    metric = tables.main_metric or ""
+    scale, studies = tables.scales.get(metric, SHARE), []
+    for one in planned:
+        table, arms = one.table, one.arms
+        is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
+        both, learned = is_labelled and is_predicted, None
+        config = tables.run.config(one.classifying)
+        rule = config.query.class_to_hyde if config is not None and "classified" in arms else None
+        if is_labelled or is_predicted:
+            learned = routing.learn_class_to_hyde(table, "predicted" if is_predicted else "labelled", scale=scale)
+        mistakes, where = None, re.sub(r"[^A-Za-z0-9._]+", "-", one.where).strip("-.")
+        if both and rule:
+            mistakes = routing.mistake_cost(table, {str(name): on for name, on in rule.items()}, scale=scale)
+        repeated = repeated_differences(tables.scores, metric, arms, tables.clusters)
+        studies.append(
+            RoutingStudy(
+                **vars(one),
+                metric=metric,
+                scale=scale,
+                by_class=routing.by_class(table, one.column, one.pairs, tables.answers),
+                question_ceiling=question_ceiling(table, repeated, scale=scale),
+                class_ceiling=class_ceiling(table, one.column, scale=scale) if learned else None,
+                confusion=routing.confusion(table) if both else None,
+                mistakes=mistakes,
+                learned=learned,
+                yaml=learned.to_yaml(config) if learned else "",
+                file_name=f"learned_class_to_hyde{f'__{where}' if where else ''}.yaml",
+            )
+        )
     adjusted = holm([study.learned.p_value if study.learned else None for study in studies])
     return tuple(replace(study, p_gain=p_gain) for study, p_gain in zip(studies, adjusted, strict=True))
-
-
-def _study(tables: RunTables, planned: PlannedStudy) -> RoutingStudy:
-    metric, table, arms = tables.main_metric or "", planned.table, planned.arms
-    scale = tables.scales.get(metric, SHARE)
-    is_labelled, is_predicted = bool(table["labelled"].notna().any()), bool(table["predicted"].notna().any())
-    config = tables.run.config(planned.classifying)
-    rule = config.query.class_to_hyde if config is not None and "classified" in arms else None
-    learned = None
-    if is_labelled or is_predicted:
-        learned = learn_class_to_hyde(table, "predicted" if is_predicted else "labelled", scale=scale)
-    both = is_labelled and is_predicted
-    repeated = repeated_differences(tables.scores, metric, arms, tables.clusters)
-    return RoutingStudy(
-        **vars(planned),
-        metric=metric,
-        scale=scale,
-        by_class=by_arm.by_class(table, planned.column, planned.pairs, tables.answers),
-        question_ceiling=question_ceiling(table, repeated, scale=scale),
-        class_ceiling=class_ceiling(table, planned.column, scale=scale) if learned else None,
-        confusion=by_arm.confusion(table) if both else None,
-        mistakes=by_arm.mistake_cost(table, {str(name): on for name, on in rule.items()}, scale=scale)
-        if both and rule
-        else None,
-        learned=learned,
-        yaml=learned.to_yaml(config) if learned else "",
-    )

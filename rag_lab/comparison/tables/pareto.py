@@ -9,14 +9,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
-from rag_lab.comparison.tables.prices import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS, Price
+from rag_lab.comparison.tables.costs import NOTICED_S, NOTICED_SHARE, NOTICED_TOKENS, Price, answered
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.comparison.tables.stage_tables import as_answered
 from rag_lab.records import StageRecord, Trace
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, mean_intervals
 from rag_lab.statistics.pareto import Means, Quantity, Tolerance, differ, fronts, medians
-from rag_lab.statistics.per_question import cluster_labels, numbers, per_question, unit_places, with_failures_at
 from rag_lab.statistics.scales import UNKNOWN
+from rag_lab.statistics.summaries import cluster_labels, per_question, unit_places, with_failures_at
 
 Cost = Literal["seconds", "tokens", "usd"]
 COSTS: tuple[Cost, ...] = get_args(Cost)
@@ -33,7 +32,7 @@ def question_costs(traces: Sequence[Sequence[Trace]], place_of: Mapping[str, int
 
     `traces` are those of each variant, at least one; `place_of` is the unit, from 0, of each question.
     """
-    timed = [as_answered(one) for one in traces]
+    timed = [answered(one) or one for one in traces]
     took = [np.array([sum(record.seconds for record in trace.stages) for trace in one]) for one in timed]
     places = [np.array([place_of[trace.question.question_id] for trace in one], dtype=np.intp) for one in timed]
     names = dict.fromkeys(record.stage for one in traces for trace in one for record in trace.stages)
@@ -105,7 +104,7 @@ def quality_intervals(tables: RunTables, values: pd.DataFrame, metric: str) -> d
     columns = [values[variant].dropna() for variant in others]
     groups = [cluster_labels(column.index, tables.clusters) for column in columns] if tables.clusters else None
     ends = [(scale.low, scale.high)] * len(columns)
-    with_failures = mean_intervals([numbers(column) for column in columns], clusters=groups, ranges=ends)
+    with_failures = mean_intervals([column.tolist() for column in columns], clusters=groups, ranges=ends)
     return found | dict(zip(others, with_failures, strict=True))
 
 
@@ -123,16 +122,12 @@ class Front:
     shares: Mapping[str, float]
 
     @property
-    def leaving(self) -> dict[str, float]:
-        """The members that are off the front in 5% of resamples or more, with the share of these."""
-        found = {one: 1 - self.shares[one] for one in self.members if one in self.shares}
-        return {one: share for one, share in found.items() if share >= SELDOM}
-
-    @property
-    def joining(self) -> dict[str, float]:
-        """The variants off the front that are on it in 5% of resamples or more, with the share of these."""
-        others = {one: share for one, share in self.shares.items() if one not in self.members}
-        return {one: share for one, share in others.items() if share >= SELDOM}
+    def moves(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Members that are off the front, and others that are on it, each in which share of resamples: 5% or more."""
+        leaving = {one: 1 - self.shares[one] for one in self.members if one in self.shares}
+        joining = {one: share for one, share in self.shares.items() if one not in self.members}
+        often = [{one: share for one, share in found.items() if share >= SELDOM} for found in (leaving, joining)]
+        return often[0], often[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +200,10 @@ def _fronts(
     amounts = [(took[cost], _TOLERANCES[cost]) for cost in costs]
     which = [(cost,) for cost in costs] + ([costs] if len(costs) > 1 else [])
     places = [[costs.index(cost) for cost in each] for each in which]
-    found = fronts(quality_of(values, unit_of, tables.sign(str(tables.main_metric))), amounts, places)
+    on_front, shares_on = fronts(quality_of(values, unit_of, tables.sign(str(tables.main_metric))), amounts, places)
     are_few = n_units < (FEW_VALUES if tables.clusters is None else FEW_CLUSTERS)
     made = []
-    for each, on, shares in zip(which, found.on.tolist(), found.shares.tolist(), strict=True):
+    for each, on, shares in zip(which, on_front.tolist(), shares_on.tolist(), strict=True):
         members = {
             variant: float(getattr(prices[variant], each[0]))
             for variant, is_on in zip(prices, on, strict=True)

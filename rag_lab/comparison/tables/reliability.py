@@ -1,11 +1,15 @@
-"""What limits scores: text that models did not read, and who judged."""
+"""What limits scores: variants that cannot be compared in a metric, text that models did not read, and who judged."""
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from rag_lab._kit.wording import counted
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.evaluation.judge_check import judge_banner, load_check
+from rag_lab.config import PipelineConfig
+from rag_lab.evaluation import cutoff_caveats, judge_check, registry
 from rag_lab.evaluation.metric import model_name
 from rag_lab.models.truncation import NOTICED, percent
 from rag_lab.runs.omissions import SEARCHES, TruncationRecord
@@ -37,11 +41,6 @@ class VariantTruncation:
     corpus: TruncationRecord | None = None
     stages: Mapping[str, StageTruncation] = field(default_factory=dict)
     metrics: Mapping[str, StageTruncation] = field(default_factory=dict)
-
-    @property
-    def share(self) -> float | None:
-        """The share of the text that no search finds by meaning; None where no embedding model was asked."""
-        return self.corpus.chunks.share_truncated if self.corpus else None
 
     @property
     def mark(self) -> str:
@@ -94,17 +93,11 @@ def _truncation_by(names: Sequence[str], tokens: Sequence[float | None]) -> dict
 
 @dataclass(frozen=True, slots=True)
 class JudgeNote:
-    """A judge, the metrics that it scored, the banner of its trial, and whether it passed (None without a trial)."""
+    """The metrics that a judge scored, its trial in a sentence, and whether it passed (None without a trial)."""
 
-    judge: str
     metrics: tuple[str, ...]
-    banner: str
+    sentence: str
     passes: bool | None
-
-    @property
-    def sentence(self) -> str:
-        """The banner with what it is about."""
-        return f"Judged by {self.judge}: {', '.join(self.metrics)}. {self.banner}"
 
 
 def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
@@ -116,7 +109,79 @@ def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
     notes = []
     for judge, part in rows[rows["judge"] != ""].groupby("judge", sort=False):
         known = identity if isinstance(identity, dict) and model_name(identity) == judge else str(judge)
-        check, banner = load_check(known, language=language), judge_banner(known, language=language)
+        check, banner = (
+            judge_check.load_check(known, language=language),
+            judge_check.judge_banner(known, language=language),
+        )
         metrics = tuple(metric for metric in judged if metric in set(part["metric"]))
-        notes.append(JudgeNote(str(judge), metrics, banner, None if check is None else check.passes))
+        sentence = f"Judged by {judge}: {', '.join(metrics)}. {banner}"
+        notes.append(JudgeNote(metrics, sentence, None if check is None else check.passes))
     return tuple(notes)
+
+
+_NOT_COMPARED = "not compared: "
+
+
+def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:
+    """Return why variants are not compared in a metric, or "": one whose pipeline is not known is compared."""
+    seen = {cutoff_caveats.ranks_seen(metric, configs[variant]) for variant in variants if variant in configs}
+    depths = sorted(depth for depth in seen if depth is not None)
+    if len(depths) < 2:
+        return ""
+    return f"{_NOT_COMPARED}{metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
+
+
+def not_comparable_sentence(verdicts: Sequence[str]) -> str:
+    """Say first that half of the variants, or more, are not compared with the baseline; "" where fewer are.
+
+    `verdicts`: of each other variant, what `not_compared` or `withheld` returns, or anything else that is said of it.
+    """
+    reasons = [one.removeprefix(_NOT_COMPARED) for one in verdicts if one.startswith(_NOT_COMPARED)]
+    if not reasons or 2 * len(reasons) <= len(verdicts):
+        return ""
+    return f"{len(reasons)} of {len(verdicts) + 1} variants cannot be compared with the baseline: {reasons[0]}."
+
+
+def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
+    """Return why variants of a run are not compared in a metric, by their settings and by what they ranked; or "".
+
+    Of labels that name files, or pages, a ranking of smaller texts holds fewer than one of larger texts that is as
+    long. Evidence that stands where only the latter has ranks is no merit of its order.
+    """
+    variants = list(variants)
+    if reason := not_compared(metric, tables.pipelines, variants):
+        return reason
+    units = {cutoff_caveats.unit_of(tables.pipelines[variant]) for variant in variants if variant in tables.pipelines}
+    if len(units) < 2 or not metric.startswith("retrieval.") or registry.text_budget(metric) is not None:
+        return ""
+    rankings = [tables.counted[variant] for variant in variants if variant in tables.counted]
+    keys = set.intersection(*(set(one) for one in rankings)) if rankings else set()
+    beyond = []
+    for shown in ([one[key] for one in rankings] for key in keys):
+        end = min(one.n for one in shown)
+        first = min((r for one in shown for r in one.ranks if r is not None and r > end), default=math.inf)
+        if first <= (registry.cutoff(metric) or math.inf):
+            beyond.append(first)  # the first rank of evidence behind the end of the shortest ranking
+    if not beyond:
+        return ""
+    k = min(beyond) - 1
+    up_to = f"a cut-off of {k:g} or " if k else ""
+    return (
+        f"{_NOT_COMPARED}labels name files or pages, of which one ranking holds more than the other, and {metric} "
+        f"finds evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger "
+        "rerank.final_k compares them"
+    )
+
+
+def unchanged_fields(tables: RunTables, variant: str, against: str, metric: str) -> str:
+    """Return the fields that a metric reads where two variants have them all alike, else "".
+
+    A metric that reads nothing that a change touches is blind to it; that all scores are equal is then no finding.
+    """
+    info = tables.run.metric(metric)
+    ours, theirs = tables.traces.get(variant, []), tables.traces.get(against, [])
+    if info is None or info.is_cost or not info.reads or len(ours) != len(theirs):
+        return ""
+    names = sorted(info.reads)
+    is_same = all(getattr(a, name) == getattr(b, name) for a, b in zip(ours, theirs, strict=True) for name in names)
+    return " and ".join({"ranked": "ranking"}.get(name, name) for name in names) if is_same else ""

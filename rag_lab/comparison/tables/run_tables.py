@@ -4,30 +4,24 @@ A failed variant has rows in no table of scores; it stands in `run.variants` and
 mean stands beside how many questions were scored of those asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from rag_lab._kit.wording import letters
+from rag_lab.config import PipelineConfig
 from rag_lab.data.labels import distinct
 from rag_lab.evaluation.coverage import Counted, counted_ranks, is_quote
 from rag_lab.records import Question, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
-from rag_lab.statistics.families import Options
+from rag_lab.statistics.families import Hypothesis, Options, Pairs
+from rag_lab.statistics.noise_components import NoiseComponents
+from rag_lab.statistics.randomization import Correction
 from rag_lab.statistics.scales import SHARE, Scale
-
-if TYPE_CHECKING:
-    from rag_lab.config import PipelineConfig
-    from rag_lab.statistics.families import Hypothesis
-    from rag_lab.statistics.noise_components import NoiseComponents
-    from rag_lab.statistics.pairwise import Pairs
-    from rag_lab.statistics.randomization import Correction
-    from rag_lab.statistics.verdict import Answer
+from rag_lab.statistics.verdict import Answer
 
 
 @dataclass(frozen=True)
@@ -35,13 +29,13 @@ class RunTables:
     """A run as tables, each in the order of the plan.
 
     summary: variant_id, metric, asked, scored, failed, not_applicable, mean, low, high, worst, best, reason.
-    differences: see `pairwise.differences_table`; for the quality metrics the pairs that the run declared, and each
+    differences: see `families.differences_table`; for the quality metrics the pairs that the run declared, and each
         variant against the baseline, or every pair where `pairs` is `all`.
     answers: to every hypothesis that is shown anywhere, tested together: one comparison has one answer.
     questions: question_id, query_class, question, one column a variant (main metric, mean over repeats), spread.
-    stages, stage_problems: see `stage_tables`.
+    stages, stage_problems: see `tables.costs`.
     gaps: variant_id, metric, status, reason, count of the scores that are not there.
-    latency: variant_id, n, median_s, search_s, answer_s; see `stage_tables`.
+    latency: variant_id, n, median_s, search_s, answer_s; see `tables.costs`.
     noise: for each quality metric how its variance splits; empty where no question was repeated.
     scales: range and better direction of the metrics that the registry knows; more is better in any other.
     clusters: question_id to cluster, None where questions are independent; see `data.clusters`.
@@ -156,7 +150,7 @@ class RunTables:
 
     def cell(self, variant_id: str, metric: str) -> dict[str, Any] | None:
         """Return the row of `summary` for one variant and metric, or None where there is none."""
-        return self._cells.get((variant_id, metric))
+        return self._rows.get((variant_id, metric))
 
     def difference(self, variant_id: str, metric: str) -> dict[str, Any] | None:
         """Return the row of `differences` for one variant and metric against the baseline, or None without one."""
@@ -164,15 +158,17 @@ class RunTables:
 
     def pair(self, variant_id: str, against: str, metric: str) -> dict[str, Any] | None:
         """Return the row of `differences` for one pair and metric, or None without one."""
-        return self._pairs.get((variant_id, against, metric))
+        return self._rows.get((variant_id, against, metric))
 
     @cached_property
-    def _cells(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return {(row["variant_id"], row["metric"]): row for row in _rows(self.summary)}
-
-    @cached_property
-    def _pairs(self) -> dict[tuple[str, str, str], dict[str, Any]]:
-        return {(row["variant_id"], row["against"], row["metric"]): row for row in _rows(self.differences)}
+    def _rows(self) -> dict[tuple[str, ...], dict[str, Any]]:
+        """The rows of `summary` by variant and metric, those of `differences` by pair and metric; of two the first."""
+        keys = ((self.summary, ("variant_id", "metric")), (self.differences, ("variant_id", "against", "metric")))
+        return {
+            tuple(row[name] for name in names): {str(key): value for key, value in row.items()}
+            for table, names in keys
+            for row in reversed(table.to_dict("records"))
+        }
 
     def directed(self, metric: str) -> str:
         """Return the name of a metric, and that lower is better where it is."""
@@ -186,8 +182,3 @@ class RunTables:
         """Return 1 or -1 where a variant is reliably better or worse than the baseline, else 0."""
         row = self.difference(variant_id, metric)
         return {"better": 1, "worse": -1}.get(str(row["verdict"]), 0) if row else 0
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table, the first last: of two that stand for the same it counts."""
-    return [{str(key): row[key] for key in row} for row in reversed(table.to_dict("records"))]

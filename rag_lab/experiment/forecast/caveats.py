@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import counted, listing, some_of
-from rag_lab.comparison.tables import comparable, reliability
+from rag_lab.comparison.tables import reliability
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.data.labels import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import clusters_of
@@ -206,8 +206,8 @@ def not_compared_sentence(plan: Plan) -> str:
         return ""
     primary, baseline = plan.deciding_metric, plan.expansion.baseline.variant_id
     configs = {variant.variant_id: variant.config for variant in plan.variants}
-    return comparable.not_comparable_sentence(
-        [comparable.not_compared(primary.name, configs, (one, baseline)) for one in configs if one != baseline]
+    return reliability.not_comparable_sentence(
+        [reliability.not_compared(primary.name, configs, (one, baseline)) for one in configs if one != baseline]
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rag_lab._kit.wording import counted, listing, plain
-from rag_lab.comparison.tables.comparable import not_compared
+from rag_lab.comparison.tables.reliability import not_compared
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.registry import ParsedName
@@ -22,11 +22,10 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.report.table import Table
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics import families, randomization, verdict
-from rag_lab.statistics.effects.contrasts import PRIMARY_KINDS, contrasts
-from rag_lab.statistics.effects.factors import GRIDS, factor_values, read_factors
-from rag_lab.statistics.non_inferiority.planning import LEAST_QUESTIONS, ForMargin, Pilot, for_margin, pilot_of
-from rag_lab.statistics.per_question import per_question
+from rag_lab.statistics.effects import GRIDS, PRIMARY_KINDS, contrasts, factor_values, read_factors
+from rag_lab.statistics.non_inferiority import LEAST_QUESTIONS, ForMargin, Pilot, for_margin, pilot_of
 from rag_lab.statistics.scales import scales_of
+from rag_lab.statistics.summaries import per_question
 
 RESULTS = Path("results")
 

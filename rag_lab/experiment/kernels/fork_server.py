@@ -200,7 +200,7 @@ def main() -> None:
     for name in _NEEDED:
         importlib.import_module(name)
     from rag_lab.report.page.templates import compile_templates
-    from rag_lab.statistics.bootstrap import draw_ahead
+    from rag_lab.statistics.intervals import draw_ahead
 
     compile_templates(_TEMPLATES)
     gc.freeze()

@@ -29,7 +29,7 @@ from rag_lab.pipeline import Pipeline
 from rag_lab.report import shown_comparison
 from rag_lab.runs import human_input
 from rag_lab.stages.stage import Off
-from rag_lab.statistics import pairwise, randomization
+from rag_lab.statistics import families, randomization
 
 _LONGEST = 64  # characters of a comparison's name
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -43,7 +43,7 @@ def compare(
     *,
     questions: int | Sequence[str] | None = None,
     correction: randomization.Correction = "max_t",
-    pairs: pairwise.Pairs = "baseline",
+    pairs: families.Pairs = "baseline",
     margin: Mapping[str, float] | None = None,
     judge: str | None = None,
     judge_language: str = "",
@@ -82,8 +82,8 @@ def compare(
         if metrics or questions is not None or judge or repeats != 1:
             raise ConfigError(f"{runs} was run already; give pipelines to choose metrics and questions.")
         return shown_comparison.compare(runs, correction=correction, pairs=pairs, margin=margin)
-    if pairs not in get_args(pairwise.Pairs):
-        raise ConfigError(unknown_name("choice of pairs", pairs, get_args(pairwise.Pairs)))
+    if pairs not in get_args(families.Pairs):
+        raise ConfigError(unknown_name("choice of pairs", pairs, get_args(families.Pairs)))
     pipelines, ids, n = _asking(_pipelines(runs), questions)
     first = next(iter(pipelines.values()))
     chosen = [question for question in first.dataset.questions if not ids or question.question_id in ids]

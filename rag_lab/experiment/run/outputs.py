@@ -76,7 +76,7 @@ def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | N
 def prepare_report(questions: int) -> None:
     """Import what makes a report of so many questions, and draw for it, while kernels run and this process waits."""
     import_module("rag_lab.report.page.report_page")
-    from rag_lab.statistics.bootstrap import draw_ahead
+    from rag_lab.statistics.intervals import draw_ahead
 
     draw_ahead(questions)
 

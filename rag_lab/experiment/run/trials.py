@@ -24,7 +24,7 @@ from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
 from rag_lab.runs import run_folder, run_manifest
 from rag_lab.statistics import scales, summaries
-from rag_lab.statistics.effects.factors import level_text
+from rag_lab.statistics.effects import level_text
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from rag_lab._kit import home, machine, observability
-from rag_lab.comparison.questions.passages import passages_without_text
+from rag_lab.comparison.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.folder import visible_in

@@ -15,7 +15,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from rag_lab._kit.wording import counted, letters
-from rag_lab.comparison.questions.passages import holds_evidence
+from rag_lab.comparison.passages import holds_evidence
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.evaluation.registry import parse_name

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from rag_lab._kit.wording import counted, some_of
-from rag_lab.comparison.questions.question_cards import place
+from rag_lab.comparison.by_question import place
 from rag_lab.config import nested
 from rag_lab.corpus.folder import list_files
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile

@@ -14,10 +14,9 @@ from markupsafe import Markup
 
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.wording import DASH, number, plain
+from rag_lab.comparison.by_question import QuestionValues, cards, question_values
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.evidence_sentences import state_names
-from rag_lab.comparison.questions.question_cards import cards
-from rag_lab.comparison.questions.question_tables import QuestionValues, question_values
+from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.errors import RagLabError
 from rag_lab.records import Question
 from rag_lab.redaction import shown

@@ -22,11 +22,11 @@ from markupsafe import Markup
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.machine import in_background
 from rag_lab._kit.wording import DASH, counted, interval, plain, seconds
+from rag_lab.comparison.by_question import cards
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.findings import caveats
+from rag_lab.comparison.findings import verdict
 from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.questions.question_cards import cards
-from rag_lab.comparison.tables import prices, stage_tables
+from rag_lab.comparison.tables import costs
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report import score_tables
@@ -189,10 +189,10 @@ def to_markdown(comparison: Comparison) -> str:
         f"- variant {comparison.codes[variant]} {escape_markdown(comparison.label(variant))}: {escape_markdown(reason)}"
         for variant, reason in comparison.failed.items()
     ]
-    for one in stage_tables.stage_incidents(comparison):
+    for one in costs.stage_incidents(comparison):
         did = "fell back" if one["status"] == "fallback" else "failed"
         incidents.append(f"- stage {escape_markdown(one['stage'])} {did} {_where_and_why(one)}")
-    failed = stage_tables.score_incidents(comparison)
+    failed = costs.score_incidents(comparison)
     incidents += [f"- {escape_markdown(one['metric'])} failed {_where_and_why(one)}" for one in failed]
     problems = comparison.manifest.get("problems", [])
     if problems:
@@ -208,7 +208,7 @@ def to_markdown(comparison: Comparison) -> str:
         module_table(comparison, box.rows).to_markdown() if box.rows else "",
         escape_markdown(asked_sentence(len(run.questions), run.left_out)),
         _list(
-            [*(one for one in conclusions(comparison) if one not in in_sections), caveats.families_sentence(comparison)]
+            [*(one for one in conclusions(comparison) if one not in in_sections), verdict.families_sentence(comparison)]
         ),
         *(_section(comparison, section, sentences) for section, sentences in shown),
         "## Not as planned\n\n" + ("\n".join(incidents) or "Nothing."),
@@ -221,7 +221,7 @@ def _section(comparison: Comparison, section: Section, sentences: Sequence[str])
     """Return a section with its sentences and its first table; nothing where it has none."""
     title = escape_markdown(section.title.format(c=comparison))
     if section.id == "scores":
-        sparse = caveats.sparse_metrics(comparison)
+        sparse = verdict.sparse_metrics(comparison)
         parts = [
             _scores(comparison, [metric for metric in comparison.quality_metrics if metric not in sparse]),
             "▲ ▼: reliably better or worse than the baseline (A). Mean [95% interval] scored/asked. Seconds are "
@@ -229,7 +229,7 @@ def _section(comparison: Comparison, section: Section, sentences: Sequence[str])
             "index took.",
         ]
         if sparse:
-            parts += ["Measured on few of the questions:", _list(caveats.sparse_metric_sentences(sparse))]
+            parts += ["Measured on few of the questions:", _list(verdict.sparse_metric_sentences(sparse))]
             parts.append(_scores(comparison, list(sparse)))
     else:
         tables = (t.to_markdown() for found in section.tables(comparison).values() for t in found if t.rows)
@@ -241,7 +241,7 @@ def _section(comparison: Comparison, section: Section, sentences: Sequence[str])
 
 def _scores(comparison: Comparison, metrics: Sequence[str]) -> str:
     took = comparison.latency.set_index("variant_id").to_dict("index")
-    index = prices.index_cells(comparison)
+    index = costs.index_cells(comparison)
     names = (escape_markdown(comparison.column(metric)) for metric in metrics)
     rows = [["Variant", *names, "search, s", "answer, s", "chunks", "minutes", "MB"]]
     for plan in comparison.variants:

@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 
 from rag_lab._kit import wording as numbers
-from rag_lab.comparison.findings import caveats, conclusions, evidence_sentences, statements
-from rag_lab.comparison.questions.passages import Piece, Rank, holds_evidence, opening, pieces
-from rag_lab.comparison.questions.question_cards import place
-from rag_lab.comparison.tables import prices, stage_tables
+from rag_lab.comparison.by_question import place
+from rag_lab.comparison.findings import conclusions, statements, trace_findings, verdict
+from rag_lab.comparison.passages import Piece, Rank, holds_evidence, opening, pieces
+from rag_lab.comparison.tables import costs
 from rag_lab.records import Hit, Question
 from rag_lab.redaction import NO_FORMULAS, shown, visible
 from rag_lab.report import plan_tree, score_tables, sections, study_tables
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
 
+    from rag_lab.comparison.by_question import Line
     from rag_lab.comparison.comparison import Comparison
-    from rag_lab.comparison.questions.question_cards import Line
     from rag_lab.runs.run_folder import VariantPlan
 
 FOLDER = Path(__file__).parent
@@ -69,11 +69,11 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     functions = (
-        anchors, asked_sentence, statements.difference_text, score_tables.effect_tables, caveats.families_sentence,
-        holds_evidence, prices.index_cells, score_tables.is_open, judged, marked, passage, pieces, place, rank_cells,
-        ranked, study_tables.routing_tables, caveats.sparse_metrics, caveats.sparse_metric_sentences,
-        stage_tables.stage_cells, stage_tables.stage_incidents, stage_tables.stage_names,
-        evidence_sentences.state_names, conclusions.study_conclusion, conclusions.study_sentences, sections.verdict_box,
+        anchors, asked_sentence, statements.difference_text, score_tables.effect_tables, verdict.families_sentence,
+        holds_evidence, costs.index_cells, score_tables.is_open, judged, marked, passage, pieces, place, rank_cells,
+        ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
+        costs.stage_cells, costs.stage_incidents, costs.stage_names,
+        trace_findings.state_names, conclusions.study_conclusion, conclusions.study_sentences, sections.verdict_box,
     )  # fmt: skip
     environment.globals |= {one.__name__: one for one in functions}
     environment.globals |= {

@@ -13,8 +13,7 @@ from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.statements import module_rows
 from rag_lab.comparison.findings.verdict import verdict
-from rag_lab.comparison.tables.prices import index_cells
-from rag_lab.comparison.tables.stage_tables import latencies, stage_table
+from rag_lab.comparison.tables.costs import index_cells, latencies, stage_table
 from rag_lab.config import PipelineConfig
 from rag_lab.records import StageRecord
 from rag_lab.runs.run_folder import RECORD_FILE, write_json

@@ -7,17 +7,16 @@ import pytest
 from synthetic_run import GRID, MAIN
 
 from rag_lab.comparison.comparison import Comparison, read_comparison, with_answers
-from rag_lab.comparison.findings.caveats import families_sentence
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.statements import module_rows, removed_level
-from rag_lab.comparison.findings.verdict import verdict
-from rag_lab.comparison.tables.prices import Price
+from rag_lab.comparison.findings.verdict import families_sentence, verdict
+from rag_lab.comparison.tables.costs import Price
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.score_tables import differences_of
 from rag_lab.report.sections import named_tables
 from rag_lab.report.study_tables import module_table
-from rag_lab.statistics.effects.factors import level_text
+from rag_lab.statistics.effects import level_text
 from rag_lab.statistics.scales import Scale
 
 N = 300

@@ -12,8 +12,8 @@ from run_folder_fixture import build_run, build_unlabelled
 from synthetic_run import write_run
 
 from rag_lab.comparison.comparison import read_comparison
-from rag_lab.comparison.findings.change_sentences import changes_sentences, no_labels
 from rag_lab.comparison.findings.conclusions import conclusions, topics
+from rag_lab.comparison.findings.trace_findings import changes_sentences
 from rag_lab.comparison.tables.changes import Changes, rank_biased_overlap, shared_at
 from rag_lab.records import Answer, Citation, Hit, Question, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder
@@ -189,7 +189,7 @@ def test_what_changes_nothing_is_told_as_such(tmp_path: Path) -> None:
 
 def test_one_label_is_enough_to_compare_by_labels(tmp_path: Path) -> None:
     comparison = read_comparison(build_run(tmp_path / "run", 12, 3).path)
-    assert no_labels(comparison) == "" and not comparison.is_unlabelled
+    assert not comparison.is_unlabelled
     assert comparison.changes.labelled == 12
     assert "Labels" not in topics(comparison)
     assert len(comparison.changes.variants) == 3

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from synthetic_run import certain, priced, uncertain
 
+from rag_lab.comparison.tables.costs import Price
 from rag_lab.comparison.tables.pareto import (
     pareto_fronts,
     quality_intervals,
@@ -14,7 +15,6 @@ from rag_lab.comparison.tables.pareto import (
     question_costs,
     question_values,
 )
-from rag_lab.comparison.tables.prices import Price
 from rag_lab.statistics.summaries import summary
 
 LOSS = "ragas.noise_sensitivity"  # of which less is better
@@ -35,7 +35,7 @@ def test_a_planted_front_is_found_against_each_cost_and_all_together(planted):
         ("seconds", "tokens", "usd"),
     ]
     for front in found.fronts:
-        assert front.members == ("a", "b") and not front.leaving and not front.joining
+        assert front.members == ("a", "b") and not any(front.moves)
         assert front.shares == {"a": 1.0, "b": 1.0, "c": 0.0}
     assert found.against("seconds") is found.fronts[0] and found.against("usd", "tokens") is None
 
@@ -43,8 +43,8 @@ def test_a_planted_front_is_found_against_each_cost_and_all_together(planted):
 def test_a_front_that_hangs_on_one_question_says_so(tmp_path):
     found = uncertain(tmp_path / "run").front
     (front,) = found.fronts
-    assert front.members == ("b",) and front.leaving == {}
-    assert front.joining == {"a": pytest.approx(math.exp(-1), abs=0.05)}
+    assert front.members == ("b",) and front.moves[0] == {}
+    assert front.moves[1] == {"a": pytest.approx(math.exp(-1), abs=0.05)}
 
 
 def test_costs_that_are_not_noticed_are_no_costs(tmp_path):
@@ -86,7 +86,7 @@ def test_clusters_are_drawn_as_a_whole(tmp_path):
     found = uncertain(tmp_path / "run")
     clusters = {f"q{index}": f"document {index % 10}" for index in range(60)}
     (front,) = pareto_fronts(replace(found, clusters=clusters), found.prices).fronts
-    assert front.joining == {"a": pytest.approx(math.exp(-1), abs=0.05)}
+    assert front.moves[1] == {"a": pytest.approx(math.exp(-1), abs=0.05)}
     few = {f"q{index}": f"document {index % 7}" for index in range(60)}
     assert pareto_fronts(replace(found, clusters=few), found.prices).fronts[0].shares == {}
     assert pareto_fronts(replace(found, clusters=few), found.prices).n_units == 7
@@ -114,7 +114,7 @@ def test_without_a_price_of_the_model_there_is_no_front_of_dollars(planted):
 def test_with_few_questions_nothing_is_said_of_resamples(tmp_path):
     found = certain(tmp_path / "run", 9).front
     assert found.against("seconds").members == ("a", "b") and found.n_units == 9
-    assert not any(front.shares or front.leaving or front.joining for front in found.fronts)
+    assert not any(front.shares or any(front.moves) for front in found.fronts)
 
 
 def test_one_variant_or_no_quality_has_no_front(tmp_path, planted):

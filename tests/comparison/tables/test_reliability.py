@@ -5,11 +5,16 @@ import numpy as np
 import pytest
 
 from rag_lab._kit.home import home
-from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
+from rag_lab.comparison.findings.recommendation import recommendation
+from rag_lab.comparison.tables.reliability import not_compared
+from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.judge_check import Agreement, Discrimination, JudgeCheck, Objects, save_check
+from rag_lab.records import Evidence, Hit, Question, Trace
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
+from rag_lab.runs.variant_files import write_traces
 
 JUDGE = "llamacpp:smollm2"
 
@@ -42,7 +47,7 @@ def check(auc: float) -> JudgeCheck:
 def test_a_judge_that_was_not_checked_is_told_with_the_command_that_checks_it(judged: Comparison) -> None:
     (note,) = judged.judges
     assert note.metrics == ("ragas.faithfulness",) and note.passes is None
-    assert f"rag-lab judge check {JUDGE}" in note.banner
+    assert f"rag-lab judge check {JUDGE}" in note.sentence
     page = to_html(judged)
     assert f"<code>rag-lab judge check {JUDGE}</code>" in page and "notice bad" in page
     assert note.sentence in conclusions(judged)
@@ -62,3 +67,50 @@ def test_the_trial_stands_beside_what_was_judged(judged: Comparison, auc: float,
 
 def test_embeddings_are_no_judge(comparison: Comparison) -> None:
     assert comparison.judges == ()
+
+
+DEEP, FLAT = ({"rerank.final_k": 10}, {"rerank.final_k": 3})
+
+
+def test_rankings_of_unequal_depth_are_not_compared_below_the_shorter() -> None:
+    configs = {"deep": PipelineConfig().override(DEEP), "flat": PipelineConfig().override(FLAT)}
+    assert not_compared("retrieval.recall@5", configs, configs) == ""
+    assert not_compared("retrieval.recall@10", configs, configs) == (
+        "not compared: retrieval.recall@10 sees 6 ranks of one and 10 of the other"
+    )
+    assert not_compared("citations.precision", configs, configs) == ""
+    assert not_compared("retrieval.recall@10", configs, ["deep", "of which nothing was written"]) == ""
+
+
+def test_the_table_says_so_and_the_pair_counts_in_no_family(synthetic: ModuleType, tmp_path: Path) -> None:
+    base = np.linspace(0.3, 0.6, 30)
+    values = {"a": base, "b": base - 0.1, "c": base - np.where(np.arange(30) < 20, 0.3, 0.0)}
+    plans = {"a": DEEP, "b": FLAT, "c": {"retrieval.base_k": 30}}
+    run = synthetic.write_run(
+        tmp_path / "run", plans, {"retrieval.recall@10": values}, base=PipelineConfig().override(DEEP)
+    )
+    found = read_comparison(run.path)
+    withheld = found.difference("b", "retrieval.recall@10")
+    assert withheld is not None and (withheld["n"], withheld["difference"], withheld["p_corrected"]) == (0, None, None)
+    assert withheld["verdict"].startswith("not compared: retrieval.recall@10 sees 6 ranks")
+    told = found.difference("c", "retrieval.recall@10")
+    assert told is not None and (told["verdict"], told["family"]) == ("worse", "primary")
+    assert {answer.family.n_tests for answer in found.answers.values()} == {1}
+
+
+def test_files_that_only_the_longer_ranking_can_hold_are_no_gain(synthetic: ModuleType, tmp_path: Path) -> None:
+    metrics = {f"retrieval.recall@{k}": {"a": np.zeros(30), "b": np.ones(30)} for k in (10, 2)}
+    run = synthetic.write_run(tmp_path / "run", {"a": {}, "b": {"retrieval.level": "document"}, "c": {}}, metrics)
+    orders = {"a": ["x", "x", "y"], "b": ["x", "y", "z"]}  # the same order, and "b" has room for a third file
+    for name, order in orders.items():
+        hits = tuple(Hit(f"{place}", f"{place}", source, place, 0, 9, 1.0) for place, source in enumerate(order, 1))
+        questions = [Question(f"q{number}", "Which file?", evidence=(Evidence("z"),)) for number in range(30)]
+        traces = [Trace(question, ranked=hits) for question in questions]
+        write_traces(run.variant_dir(name) / "traces.jsonl", traces)
+    found = read_comparison(run.path)
+    row = found.difference("b", "retrieval.recall@10")
+    assert row is not None and "finds evidence of 30 questions behind the end of the shorter" in row["verdict"]
+    assert row["verdict"].endswith("a cut-off of 2 or a larger rerank.final_k compares them")
+    told = found.difference("b", "retrieval.recall@2")
+    assert told is not None and told["n"] == 30
+    assert recommendation(found).headline.startswith("Undecided: no difference in retrieval.recall@10 can be told: not")

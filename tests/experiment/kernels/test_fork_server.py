@@ -88,7 +88,7 @@ def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds
 
 def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
     told = (
-        "import sys, json; from rag_lab.statistics.bootstrap import _kept\n"
+        "import sys, json; from rag_lab.statistics.intervals import _kept\n"
         "open(OUT, 'w').write(json.dumps(['tabnanny' in sys.modules, _kept.cache_info().currsize > 0]))"
     )
     with prepared() as starter:

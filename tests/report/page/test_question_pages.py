@@ -12,9 +12,9 @@ from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_lab.comparison.by_question import question_values
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.questions.passages import ranking
-from rag_lab.comparison.questions.question_tables import question_values
+from rag_lab.comparison.passages import ranking
 from rag_lab.errors import RagLabError
 from rag_lab.records import Evidence, Hit, Passage, Question, Trace
 from rag_lab.report.page import question_pages

@@ -9,7 +9,7 @@ from run_folder_fixture import build_unlabelled
 
 from rag_lab._kit import wording as numbers
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.findings.evidence_sentences import NOTHING
+from rag_lab.comparison.findings.trace_findings import NOTHING
 from rag_lab.report.page.report_page import overview_html, question_html, to_html, write_report
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.run_folder import RunFolder

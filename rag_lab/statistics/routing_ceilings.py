@@ -16,12 +16,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from rag_lab.statistics.bootstrap import Floats, units
-from rag_lab.statistics.intervals import TIE, paired_differences
-from rag_lab.statistics.per_question import Clusters, cluster_labels
-from rag_lab.statistics.routing.learned_routing import Numbers, dealt_out
-from rag_lab.statistics.routing.routing_table import cluster_column, complete, group_numbers
+from rag_lab.statistics.intervals import TIE, Floats, paired_differences, units
+from rag_lab.statistics.routing import Numbers, cluster_column, complete, dealt_out, group_numbers
 from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.statistics.summaries import Clusters, cluster_labels
 
 N_REFERENCES = 499
 _TAILS = (0.025, 0.975)

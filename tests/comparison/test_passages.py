@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from run_folder_fixture import build_run
 
-from rag_lab.comparison.questions.passages import Piece, opening, pieces
+from rag_lab.comparison.passages import Piece, opening, pieces
 from rag_lab.records import Evidence, Hit, Question
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.run_folder import PASSAGES_FILE, write_json

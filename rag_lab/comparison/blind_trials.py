@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import counted, p_text, short_verdict
-from rag_lab.comparison.questions.passages import excerpt
+from rag_lab.comparison.passages import excerpt
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.records import Question, Trace
 from rag_lab.runs.human_input import Preference, read_preferences

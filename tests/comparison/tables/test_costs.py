@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.tables.prices import Price, prices
+from rag_lab.comparison.tables.costs import Price, prices
 
 
 def test_differences_below_what_a_person_or_a_bill_would_notice_are_none() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.statistics.routing.ceilings import class_ceiling, question_ceiling, repeated_differences
+from rag_lab.statistics.routing_ceilings import class_ceiling, question_ceiling, repeated_differences
 from rag_lab.statistics.scales import Scale
 
 CLASSES = ("specific", "fuzzy", "procedural", "comparative")

@@ -1,4 +1,7 @@
-"""Question by question: what every variant did. What several variants share is kept once, with their letters."""
+"""Question by question: what every variant did and scored, and what a variant won and lost against the baseline.
+
+What several variants share is kept once, with their letters.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import pandas as pd
+
 from rag_lab._kit.wording import number
-from rag_lab.comparison.questions.passages import Ranking, ranking
+from rag_lab.comparison.passages import Ranking, ranking
 from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import split_thinking
-from rag_lab.records import Question, Trace
+from rag_lab.records import QUERY_CLASSES, Question, Trace
 from rag_lab.stages.hyde import HYDE_PROMPTS, Hyde, hyde_messages
 from rag_lab.stages.rewrite import REWRITE
 from rag_lab.stages.stage import OFF, written
 from rag_lab.stages.understand import NOT_ASKED, LlmUnderstanding, understanding_messages
+from rag_lab.statistics.summaries import SUMMARY_COLUMNS, per_question, summary
 
 Key = tuple[str, int]  # variant, repeat
 Runs = dict[Key, tuple[str, Trace]]  # with the letter
@@ -238,3 +245,97 @@ def _rebuilt_prompt(stage: str, trace: Trace) -> str:
         return written(understanding_messages(trace.question.text, trace.remembered))
     route, query = trace.hyde_route, trace.search_query or trace.question.text
     return written(hyde_messages(route, query)) if route in HYDE_PROMPTS else ""
+
+
+FAILED = "x"  # in the place of a value: the score failed
+_DIGITS = 9  # of a value: enough for the order of any two that are not equal but for rounding
+FALLBACK, STAGE_FAILED, ANSWERED, ABSTAINED = 1, 2, 4, 8
+Value = float | str | None  # None: not scored and not to be scored
+
+
+def scores_by_question(
+    scores: pd.DataFrame, metric: str, asked: Mapping[str, Question], variants: Iterable[str]
+) -> pd.DataFrame:
+    """Return a row a question: its id, class and text, and for each variant its mean over repeats, NaN without any."""
+    means = per_question(scores, [metric]).pivot(index="question_id", columns="variant_id", values="mean")
+    table = means.reindex(index=list(asked), columns=list(variants)).astype(float).reset_index(names="question_id")
+    table.insert(1, "query_class", [question.query_class for question in asked.values()])
+    table.insert(2, "question", [question.text for question in asked.values()])
+    return table
+
+
+def paired_questions(tables: RunTables, variant_id: str, metric: str | None = None) -> pd.DataFrame:
+    """Return a row for each question that has a score under both, the one on which the variant lost most first.
+
+    Columns: question_id, query_class, question, the baseline's score and the variant's by their ids, and `gain`, their
+    difference with the sign with which more is better. Questions of equal gain stand in the order in which they were
+    asked.
+
+    Raises:
+        ConfigError: if the run has no such variant or metric, or nothing to pair it with.
+    """
+    metric, baseline = metric or tables.main_metric or "", tables.run.baseline
+    others = [plan.variant_id for plan in tables.variants if plan.variant_id != baseline]
+    if variant_id not in others:
+        raise ConfigError(unknown_name("variant beside the baseline", variant_id, others))
+    if metric not in set(tables.scores["metric"]):
+        raise ConfigError(unknown_name("metric of the run", metric, dict.fromkeys(tables.scores["metric"])))
+    both = [baseline, variant_id]
+    table = scores_by_question(tables.scores, metric, tables.asked, both).dropna(subset=both)
+    gains = table.assign(gain=tables.sign(metric) * (table[variant_id] - table[baseline]))
+    return gains.sort_values("gain", kind="stable", ignore_index=True)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionValues:
+    """Questions and variants (baseline first) stand in the order of the tables.
+
+    values: metric -> one row a question, with a value a variant: the mean over repeats, `FAILED` or None.
+    marks: one text a question, a hexadecimal digit a variant: the sum of what befell it (`FALLBACK`, ...).
+    """
+
+    questions: tuple[str, ...]
+    values: dict[str, list[list[Value]]]
+    marks: list[str]
+
+
+def question_values(tables: RunTables) -> QuestionValues:
+    """Return the values of every metric that is compared or is a cost."""
+    questions, variants = tuple(tables.asked), list(tables.codes)
+    row = {name: place for place, name in enumerate(questions)}
+    column = {name: place for place, name in enumerate(variants)}
+    values: dict[str, list[list[Value]]] = {
+        metric: [[None] * len(variants) for _ in questions]
+        for metric in (*tables.quality_metrics, *tables.cost_metrics)
+    }
+    table = per_question(tables.scores)
+    names = ("metric", "question_id", "variant_id", "mean", "scored", "failed")
+    columns = (table[name].tolist() for name in names)
+    for metric, question, variant, mean, scored, failed in zip(*columns, strict=True):
+        if (scored or failed) and question in row and metric in values:
+            values[metric][row[question]][column[variant]] = float(f"{mean:.{_DIGITS}g}") if scored else FAILED
+    marks = [[0] * len(variants) for _ in questions]
+    for place, variant in enumerate(variants):
+        for trace in tables.traces[variant]:
+            statuses = {record.status for record in trace.stages}
+            mark = FALLBACK * ("fallback" in statuses) + STAGE_FAILED * ("failed" in statuses)
+            if trace.answer is not None:
+                mark += ABSTAINED if trace.answer.abstained else ANSWERED
+            marks[row[trace.question.question_id]][place] |= mark
+    return QuestionValues(questions, values, ["".join(f"{mark:x}" for mark in one) for one in marks])
+
+
+def summary_of_groups(tables: RunTables, column: str) -> pd.DataFrame:
+    """Return `summary` of each query class as the dataset labels it, or of each `tag`; a question counts in each tag.
+
+    Classes stand in their usual order, tags in that of their first appearance.
+    """
+    scores = tables.scores
+    groups_of = {name: one.tags if column == "tag" else (one.query_class,) for name, one in tables.asked.items()}
+    tags = dict.fromkeys(group for groups in groups_of.values() for group in groups)
+    parts = []
+    for group in tags if column == "tag" else QUERY_CLASSES:
+        rows = scores[scores["question_id"].isin([name for name, groups in groups_of.items() if group in groups])]
+        if not rows.empty:
+            parts.append(summary(rows, clusters=tables.clusters, scales=tables.scales).assign(**{column: group}))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SUMMARY_COLUMNS, column])

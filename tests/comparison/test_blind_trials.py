@@ -7,9 +7,9 @@ import pytest
 from run_folder_fixture import build_unlabelled
 from statsmodels.stats.proportion import proportion_confint
 
+from rag_lab.comparison.blind_trials import Preferred, blind_trials
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
-from rag_lab.comparison.questions.preferences import Preferred, blind_trials
 from rag_lab.report.page.report_page import to_html
 from rag_lab.runs.human_input import Choice, Preference, add_preference
 from rag_lab.runs.variant_files import write_traces

@@ -1,7 +1,8 @@
 """The passages of questions: their ranks under each variant, their texts, and where the evidence stands in them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -161,23 +162,15 @@ def holds_evidence(hit: Hit, question: Question) -> bool:
     return any(covers(hit, evidence) for evidence in question.evidence)
 
 
-class RunTexts(Mapping[Span, str]):
+class RunTexts(UserDict[Span, str]):
     """The texts of ranked hits by where they stand, as far as any variant of the run kept or read them."""
 
     def __init__(self, run: RunFolder, traces: Mapping[str, list[Trace]]) -> None:
         self._run, self._traces = run, traces
 
-    def __getitem__(self, place: Span) -> str:
-        return self._texts[place]
-
-    def __iter__(self) -> Iterator[Span]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
     @cached_property
-    def _texts(self) -> dict[Span, str]:
+    def data(self) -> dict[Span, str]:  # type: ignore[override]
+        """All of them, read when the first is wanted."""
         traces = [trace for some in self._traces.values() for trace in some]
         read = {passage.parent_id: passage.retrieved for trace in traces for passage in trace.passages}
         known = self._run.passages() | read
