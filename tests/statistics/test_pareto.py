@@ -174,4 +174,4 @@ def test_the_same_seed_says_the_same_and_all_equal_are_all_on_it():
     costs = [seconds(random.random((4, 60)))]
     assert (fronts(quality, costs, [[0]])[1] == fronts(quality, costs, [[0]])[1]).all()
     equal = fronts(means([np.full(30, 0.5)] * 3), [seconds([np.ones(30)] * 3)], [[0]])
-    assert equal.on.all() and (equal.shares == 1).all()
+    assert equal[0].all() and (equal[1] == 1).all()
