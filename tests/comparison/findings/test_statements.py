@@ -14,7 +14,7 @@ from rag_lab.comparison.tables.costs import Price
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.score_tables import differences_of
-from rag_lab.report.sections import named_tables
+from rag_lab.report.sections import named_tables, verdict_box
 from rag_lab.report.study_tables import module_table
 from rag_lab.statistics.effects import level_text
 from rag_lab.statistics.scales import Scale
@@ -76,6 +76,8 @@ def test_what_a_removal_does_without_may_be_left_out(made):
     (row,) = module_rows(found)
     assert (row.word, row.why) == ("not worse", "by more than 0.05: rerank.name=query_likelihood may be left out")
     assert verdict(found)[0].endswith(": rerank.name=query_likelihood may be left out, which saves 1.90 s a question.")
+    (left_out,) = dict(verdict_box(found).lines)["Leave out"]
+    assert left_out.endswith(", not worse by more than 0.05")
 
 
 @pytest.mark.parametrize(
