@@ -5,8 +5,6 @@ nothing cached) are those of the installed version, and nothing is ever fetched:
 before a budget depends on them.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import tomllib
@@ -16,16 +14,13 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, Strict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from rag_lab._kit.home import home
 from rag_lab.errors import ConfigError
-
-if TYPE_CHECKING:
-    from genai_prices.types import ModelPrice
 
 _LOG = logging.getLogger(__name__)
 _UNPRICED: set[str] = set()  # models of which that was logged
@@ -59,7 +54,7 @@ class Price:
     Of the user's table that is the day it names; of the packaged prices, the newest change that they know a day of.
     """
 
-    of: ModelPrice
+    of: Any  # a `ModelPrice` of genai-prices
     checked: str
     table: str
 

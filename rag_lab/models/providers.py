@@ -3,8 +3,6 @@
 Options (`?context=8192&device=cpu`) are typed; a secret is never an option.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -318,7 +316,7 @@ class ModelSpec:
     options: Mapping[str, Value]
 
     @classmethod
-    def parse(cls, text: str, kind: Kind = CHAT_MODELS) -> ModelSpec:
+    def parse(cls, text: str, kind: Kind = CHAT_MODELS) -> "ModelSpec":
         """Parse `text` as a model of this `kind`.
 
         Example:

@@ -5,8 +5,6 @@ truncate a prompt at their window, at its beginning or in its middle; nobody her
 is what must be missing: at least so many tokens.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
@@ -125,7 +123,7 @@ class Truncation:
     unread_tokens: int  # of these, beyond the limit
 
     @classmethod
-    def of(cls, tokens: Sequence[int], characters: int, limit: int) -> Truncation:
+    def of(cls, tokens: Sequence[int], characters: int, limit: int) -> "Truncation":
         """Return the numbers of texts that have so many tokens each."""
         beyond = [n - limit for n in tokens if n > limit]
         return cls(limit, len(tokens), len(beyond), characters, sum(tokens), sum(beyond))
@@ -140,16 +138,12 @@ class Truncation:
         """The share of all tokens that the model never reads."""
         return self.unread_tokens / self.tokens if self.tokens else 0.0
 
-    @property
-    def characters_read(self) -> int:
-        """How many characters of such texts the model reads, about."""
-        return round(self.limit * self.characters / self.tokens / 10) * 10 if self.tokens else 0
-
     def text(self, whose: str, model: str) -> str:
         """Say how many are cut and what is lost: `61% of the chunks are longer than minilm reads (256 tokens), ...`."""
+        characters = round(self.limit * self.characters / self.tokens / 10) * 10 if self.tokens else 0
         return (
             f"{percent(self.share_longer)} of {whose} are longer than {short_name(model)} reads ({self.limit:,} "
-            f"tokens, here about {self.characters_read:,} characters)"
+            f"tokens, here about {characters:,} characters)"
         )
 
 

@@ -1,8 +1,11 @@
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.errors import ModelError
+from rag_lab.config import PipelineConfig
+from rag_lab.errors import ConfigError, ModelError
+from rag_lab.models.config import alternatives
 from rag_lab.models.providers import MODEL_KINDS, ModelSpec, providers_of
 
 
@@ -78,3 +81,41 @@ def test_any_text_is_parsed_or_refused(text):
         return
     assert spec.name
     assert text.strip().startswith(f"{spec.provider}:{spec.name}")
+
+
+BOTH = "ollama:qwen3:8b | gemini:gemini-2.5-flash"
+
+
+def test_a_text_of_one_model_is_that_model():
+    assert alternatives("ollama:qwen3:8b?context=512") == ("ollama:qwen3:8b?context=512",)
+    assert alternatives("mine:Model?pattern=a|b") == ("mine:Model?pattern=a|b",)
+    assert alternatives(" a:b   |  c:d ") == ("a:b", "c:d")
+    assert " | ".join(alternatives(BOTH)) == BOTH
+
+
+@pytest.mark.parametrize(
+    "given", [BOTH, " ollama:qwen3:8b  |  gemini:gemini-2.5-flash ", {"failover": BOTH.split(" | ")}]
+)
+def test_every_way_of_writing_it_is_one_configuration(given):
+    config = PipelineConfig().override({"models.generation": given})
+    assert config.models.generation == BOTH
+    assert PipelineConfig.parse(yaml.safe_load(config.to_yaml())) == config
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"failover": ["ollama:a"]}, r"\{failover: \[first, second\]\}"),
+        ({"failover": "ollama:a"}, r"\{failover: \[first, second\]\}"),
+        ({"failover": ["ollama:a", "ollama:a"]}, r"\{failover: \[first, second\]\}"),
+        ({"failover": ["ollama:a", 3]}, r"\{failover: \[first, second\]\}"),
+        ({"fallback": ["ollama:a", "ollama:b"]}, r"\{failover: \[first, second\]\}"),
+        ({"failover": ["ollama:a", "llama"]}, "a model is named provider:name"),
+        ("ollama:a | ", "a model is named provider:name"),
+        ("ollama:a | openai:b?api_key=hunter2secret", "must not hold secrets"),
+    ],
+)
+def test_other_ways_are_refused_with_the_right_one(given, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        PipelineConfig().override({"models.generation": given})
+    assert "hunter2secret" not in str(caught.value)

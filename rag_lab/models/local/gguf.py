@@ -6,8 +6,6 @@ cores). Q8_0 holds every Q4_1 value to within half a step of its own scale. More
 back: they only keep what it still knows.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import math
@@ -18,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +25,6 @@ from rag_lab.errors import ModelError
 from rag_lab.models.local.local_model import keep_converted
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.weights import file_digest
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
 
 _MAGIC = b"GGUF"
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -173,7 +167,7 @@ class _Reader:
 
 
 @cache
-def gguf_tokenizer(path: Path) -> Tokenizer | None:
+def gguf_tokenizer(path: Path) -> Any:
     """Return the tokenizer of a GGUF file; None where it is of another family than `FAMILIES`, or not whole."""
     found = gguf_metadata(path) or {}
     family = found.get("tokenizer.ggml.pre")
