@@ -87,6 +87,12 @@ def test_a_fault_of_a_fusion_is_said(pipeline, fault):
     assert trace.failure and trace.failure.stage == "retrieve" and trace.failure.reason
 
 
+def test_a_fusion_that_returns_an_id_twice_says_so(pipeline):
+    mine = pipeline.replace(fusion=lambda lists, k: [*lists["bm25"], *lists["bm25"]])
+    (trace,) = mine.run(pipeline.dataset.questions[:1])
+    assert trace.failure.reason == "the fusion returned an id twice"
+
+
 def test_a_score_that_is_no_number_costs_its_question(pipeline):
     traces = pipeline.replace(rerank=NanStage("rerank")).run()
     assert [bool(trace.failure) for trace in traces] == [False, True, False, False]
