@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 from rag_lab.corpus.load.loader import Loader
-from rag_lab.corpus.load.pdfium import load_pdfium
-from rag_lab.corpus.load.pymupdf_pdf import load_pdf, load_pdf_tables
+from rag_lab.corpus.load.pdf import load_pdf, load_pdf_tables
+from rag_lab.corpus.load.pdf_pdfium import load_pdfium
 
 READERS: dict[str, Loader] = {"text": load_pdf, "tables": load_pdf_tables, "pdfium": load_pdfium}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.wording import interval, plain, signed, signed_interval
-from rag_lab.comparison.findings.statements import module_rows
+from rag_lab.comparison.findings.verdict_sentences import module_rows
 from rag_lab.data.dataset import Dataset
 from rag_lab.report.shown_comparison import ShownComparison
 

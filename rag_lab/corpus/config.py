@@ -22,11 +22,9 @@ FILE_READERS = Kind(
         "docx": BuiltIn(f"{_LOAD}.markup:load_docx", "Word files as Markdown"),
         "spreadsheet": BuiltIn(f"{_LOAD}.tables:load_spreadsheet", "sheets as tables"),
         "delimited": BuiltIn(f"{_LOAD}.tables:load_delimited", "values between separators as a table"),
-        "pdf_text": BuiltIn(f"{_LOAD}.pymupdf_pdf:load_pdf", "PDF pages as text", "pymupdf", "pymupdf"),
-        "pdf_tables": BuiltIn(
-            f"{_LOAD}.pymupdf_pdf:load_pdf_tables", "PDF pages with ruled tables", "pymupdf", "pymupdf"
-        ),
-        "pdfium": BuiltIn(f"{_LOAD}.pdfium:load_pdfium", "PDF pages as text", "pypdfium2", "pypdfium2"),
+        "pdf_text": BuiltIn(f"{_LOAD}.pdf:load_pdf", "PDF pages as text", "pymupdf", "pymupdf"),
+        "pdf_tables": BuiltIn(f"{_LOAD}.pdf:load_pdf_tables", "PDF pages with ruled tables", "pymupdf", "pymupdf"),
+        "pdfium": BuiltIn(f"{_LOAD}.pdf_pdfium:load_pdfium", "PDF pages as text", "pypdfium2", "pypdfium2"),
     },
     call="__call__(self, path)",
 )

@@ -21,7 +21,7 @@ from rag_lab._kit.wording import counted, some_of
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.corpus.languages import language_of, main_language
-from rag_lab.corpus.load.pymupdf_pdf import scanned_pages
+from rag_lab.corpus.load.pdf import scanned_pages
 from rag_lab.corpus.spans import headings, row_spans
 from rag_lab.data.sampling import cluster_proposal
 from rag_lab.errors import ModelError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_lab._kit.wording import DASH, interval, number, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.statements import difference_text
+from rag_lab.comparison.findings.verdict_sentences import difference_text
 from rag_lab.comparison.tables.costs import commonest
 from rag_lab.comparison.tables.effects import EffectsFound
 from rag_lab.comparison.tables.run_tables import RunTables

@@ -13,7 +13,7 @@ from rag_lab._kit.wording import signed
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings import conclusions, search_sentences, trace_findings, verdict
 from rag_lab.comparison.findings.recommendation import Recommendation, recommendation
-from rag_lab.comparison.findings.statements import Verdict, module_rows
+from rag_lab.comparison.findings.verdict_sentences import Verdict, module_rows
 from rag_lab.report import effect_figures, figures, score_tables, study_tables
 from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import cost_of

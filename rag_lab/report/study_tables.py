@@ -7,8 +7,8 @@ from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict, s
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
 from rag_lab.comparison.findings.search_sentences import dropped
-from rag_lab.comparison.findings.statements import Verdict
 from rag_lab.comparison.findings.trace_findings import share_of_gain, state_names
+from rag_lab.comparison.findings.verdict_sentences import Verdict
 from rag_lab.comparison.passages import excerpt
 from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost as Priced

@@ -1,4 +1,4 @@
-"""The contract of a stage, and what runs one over many questions; the stages themselves are in the rooms below.
+"""The contract of a stage, and what runs one over many questions; then a file a stage. `steps.py` names all.
 
 Imports `data` and what stands above it. Which stage follows which is written in `pipeline.py` alone.
 """

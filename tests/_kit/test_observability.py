@@ -26,7 +26,7 @@ from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.memory.results import Memory
 from rag_lab.models import shared
 from rag_lab.models.remembered_vectors import RememberedEmbedder, RememberedScorer
-from rag_lab.models.remote.requests import in_parallel
+from rag_lab.models.remote.retries import in_parallel
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
 

@@ -7,7 +7,7 @@ import yaml
 
 import rag_lab as rl
 from rag_lab.config import PipelineConfig, nested
-from rag_lab.corpus.load.pymupdf_pdf import scanned_pages
+from rag_lab.corpus.load.pdf import scanned_pages
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus_profile.corpus_profile import holds_table, similar_files
 from rag_lab.errors import DatasetError

@@ -20,9 +20,9 @@ from rag_lab.evaluation.judge_queue import JudgeQueue, JudgeReplies
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
-from rag_lab.models.remote import requests
+from rag_lab.models.remote import retries
 from rag_lab.models.remote.openai import OpenAIChat
-from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import MeteredChat
 from rag_lab.testing import HashEmbedder, Scripted, openai_server
 
@@ -242,7 +242,7 @@ def test_a_judge_that_stays_down_is_given_up(concurrency, tmp_path):
         n_asked = len(server.paths)
     assert {score.status for score in scores} == {"failed"}
     assert "the judge failed: openai:tiny was given up for now: " in scores[-1].reason
-    assert 2 * requests.CALLS <= n_asked <= 2 * (requests.CALLS + concurrency - 1)
+    assert 2 * retries.CALLS <= n_asked <= 2 * (retries.CALLS + concurrency - 1)
     assert Memory(tmp_path / "scores.sqlite").counts() == {}
 
 

@@ -16,7 +16,7 @@ from synthetic_run import write_run
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import conclusions, study_conclusion
-from rag_lab.comparison.findings.statements import module_rows
+from rag_lab.comparison.findings.verdict_sentences import module_rows
 from rag_lab.report import sections
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.figures import class_figure, quality_figure

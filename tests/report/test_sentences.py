@@ -18,7 +18,7 @@ from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import conclusions, study_sentences
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.findings.statements import module_rows
+from rag_lab.comparison.findings.verdict_sentences import module_rows
 from rag_lab.config import PipelineConfig
 from rag_lab.report.compare_text import compare_screen, compare_text
 from rag_lab.report.page.report_page import to_html

@@ -3,9 +3,9 @@
 from rag_lab._kit import wording as numbers
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.statements import main_effects, margin_sentence
 from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, next_steps
 from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
+from rag_lab.comparison.findings.verdict_sentences import main_effects, margin_sentence
 from rag_lab.comparison.tables import costs, hyde_study, pareto
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import whole_files_sentences

@@ -10,7 +10,7 @@ from typing import Any
 from rag_lab._kit import wording
 from rag_lab._kit.wording import counted, listing, number, p_text, plain, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.statements import Verdict, margin_sentence, pair_verdict
+from rag_lab.comparison.findings.verdict_sentences import Verdict, margin_sentence, pair_verdict
 from rag_lab.comparison.tables.costs import index_sentences, latency_text
 from rag_lab.comparison.tables.reliability import is_unlike
 from rag_lab.models.truncation import NOTICED, percent, short_name

@@ -20,7 +20,7 @@ from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.load.loader import Loaded, LoadError, first_line
-from rag_lab.corpus.load.pymupdf_pdf import check_content, opened_pdf, page_text
+from rag_lab.corpus.load.pdf import check_content, opened_pdf, page_text
 from rag_lab.corpus.normalize import join_words, normalize
 from rag_lab.corpus.spans import UNSPACED, Span, sentence_units, words
 from rag_lab.memory.results import Memory, Work

@@ -23,7 +23,7 @@ from rag_lab.experiment.executors import launchers, local
 from rag_lab.experiment.forecast import cost_estimate
 from rag_lab.experiment.manifest import VariantState, now, run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run import outputs, run_options, variant_work
+from rag_lab.experiment.run import outputs, resume, run_options, variant_work
 from rag_lab.experiment.run.progress import SweepProgress
 from rag_lab.experiment.sweep_status import calls_left
 from rag_lab.memory import ledger, results
@@ -56,8 +56,8 @@ def run_variants(
     with registry.modules_from(checked.folder), local.prepared() if prepares else nullcontext() as starter:
         began, run = now(), human_input.dated(run)
         identities = run_identities(checked, notebook)
-        if not options.retry_failed and outputs.is_finished(checked.experiment, run, identities):
-            outputs.mark_resumed(checked.experiment, run, identities)
+        if not options.retry_failed and resume.is_finished(checked.experiment, run, identities):
+            resume.mark_resumed(checked.experiment, run, identities)
             return
         if starter is not None and starter.fork_server is not None:
             by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
@@ -66,7 +66,7 @@ def run_variants(
         local.check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepProgress(run, shown=options.progress) as progress, observability.span(f"sweep {run.name}"):
             outputs.begin(checked, run, identities)
-            outputs.put_back_all(run)
+            resume.put_back_all(run)
             guard = run_options.BudgetGuard(run, checked.experiment.limits, elsewhere)
             began_s = time.perf_counter()
             if has_report:
@@ -74,7 +74,7 @@ def run_variants(
             states = Runner(checked, run, notebook, identities, guard, options, progress).run()
             variants_s = time.perf_counter() - began_s
             progress.tell(step="report", jobs=1)
-            shutil.rmtree(outputs.earlier(run).path, ignore_errors=True)
+            shutil.rmtree(resume.earlier(run).path, ignore_errors=True)
             computed = [state.record for state in states if state.record and not state.resumed]
             results.tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
             cost_estimate.keep_rates(home.home(), cost_estimate.measured_rates(run))
@@ -86,7 +86,7 @@ def run_variants(
                 home.home(),
                 cost_estimate.machine_rates(checked, states, others_s, called=bool(cost_estimate.spent(run))),
             )
-            outputs.keep_finished(checked.experiment, run, identities, states)
+            resume.keep_finished(checked.experiment, run, identities, states)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Runner:
     def run(self) -> list[VariantState]:
         """Run what is not whole yet and return the state of every variant, in the order of the plan."""
         options, run, progress = self.options, self.folder, self.progress
-        finished = outputs.whole_variants(run, self.identities)
+        finished = resume.whole_variants(run, self.identities)
         before = {v: s for v, s in finished.items() if s.retryable.total or (options.retry_failed and s.failed)}
         states = {v: state for v, state in finished.items() if v not in before}
         left = [variant for variant in self.plan.variants if variant.variant_id not in states]
@@ -118,15 +118,15 @@ class Runner:
             self.check(missing, n_jobs)
             progress.tell(step="variants", jobs=n_jobs)
             for variant_id in before:
-                outputs.move_variant(variant_id, run, outputs.earlier(run))
+                resume.move_variant(variant_id, run, resume.earlier(run))
             execute, poll = launchers.executor_of(options.executor, options.slurm), partial(progress.look, run)
             for done in execute(self._jobs(run, missing), n_jobs, poll=poll, veto=self.guard.veto):
                 state = self.guard.stopped(done) or _state(run, self.plan, done)
                 if state.variant_id in before:
-                    state = outputs.better_of(run, state, before[state.variant_id])
+                    state = resume.better_of(run, state, before[state.variant_id])
                 states[state.variant_id] = state
                 if state.status == "ok" and not state.resumed:
-                    outputs.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
+                    resume.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
                 progress.end(state)
         return [states[variant_id] for variant_id in self.identities]
 

@@ -25,7 +25,7 @@ from rag_lab.experiment.design import Changes, Expansion, first_values, settled
 from rag_lab.experiment.executors import job_queue, launchers, local
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.plan import Plan, plan
-from rag_lab.experiment.run import outputs, run_options, run_variants, trials
+from rag_lab.experiment.run import outputs, resume, run_options, run_variants, trials
 from rag_lab.experiment.run.progress import say
 from rag_lab.memory import ledger, results
 from rag_lab.models.hosted import model_host
@@ -114,7 +114,7 @@ def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, run_
         part = races.round_plan(checked, number, ids)
         parts.append((part, part.run_folder(run.path / run_manifest.ROUNDS_FOLDER / str(number))))
     for part, folder in parts:
-        for v, state in outputs.whole_variants(folder, manifest.run_identities(part, notebook)).items():
+        for v, state in resume.whole_variants(folder, manifest.run_identities(part, notebook)).items():
             found[v] = found.get(v, run_manifest.Retryable()) + state.retryable
     return found
 

@@ -11,7 +11,7 @@ from pydantic_core.core_schema import int_schema, list_schema
 from rag_lab.errors import ModelError
 from rag_lab.models import protocols, requirements, truncation
 from rag_lab.models.remote import gemini, http, ollama, openai, replies
-from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
+from rag_lab.models.remote.retries import RemoteModel, RemoteOptions
 
 _IN_IDENTITY = ("document_prefix", "query_prefix", "context", "dimensions")
 _AROUND = 2  # tokens that a model may put around a text

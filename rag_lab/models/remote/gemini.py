@@ -11,7 +11,7 @@ from rag_lab.models import requirements
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.langchain_models import TOKENS_OF, USUAL_LEVELS, LangChainChat, highest_within
-from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
+from rag_lab.models.remote.retries import RemoteModel, RemoteOptions
 
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")

@@ -22,7 +22,7 @@ from rag_lab.models import prices, truncation
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message, split_thinking, with_least_thinking
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
 from rag_lab.models.remote import replies
-from rag_lab.models.remote.requests import CallFailed, RemoteModel, in_parallel
+from rag_lab.models.remote.retries import CallFailed, RemoteModel, in_parallel
 from rag_lab.redaction import hide_known, holds_secret, names_secret, one_line
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from rag_lab.models import prices, requirements, truncation
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.langchain_models import TOKENS_OF, USUAL_LEVELS, LangChainChat, highest_within
-from rag_lab.models.remote.requests import RemoteModel, RemoteOptions
+from rag_lab.models.remote.retries import RemoteModel, RemoteOptions
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage

@@ -16,7 +16,7 @@ from rag_lab.models import prices, requirements
 from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message
 from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.langchain_models import TOKENS_OF, USUAL_LEVELS, LangChainChat, highest_within
-from rag_lab.models.remote.requests import RemoteModel
+from rag_lab.models.remote.retries import RemoteModel
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -16,7 +16,7 @@ from pydantic_core.core_schema import list_schema
 from rag_lab.errors import ModelError
 from rag_lab.models import requirements, truncation
 from rag_lab.models.remote import http, replies
-from rag_lab.models.remote.requests import RemoteModel, RemoteOptions, in_parallel
+from rag_lab.models.remote.retries import RemoteModel, RemoteOptions, in_parallel
 
 _LOG = logging.getLogger(__name__)
 _AROUND = 8  # tokens that a model may put around a question and a passage

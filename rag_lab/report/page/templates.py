@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from rag_lab._kit import wording as numbers
 from rag_lab.comparison.by_question import place
-from rag_lab.comparison.findings import conclusions, statements, trace_findings, verdict
+from rag_lab.comparison.findings import conclusions, trace_findings, verdict, verdict_sentences
 from rag_lab.comparison.passages import Piece, Rank, holds_evidence, opening, pieces
 from rag_lab.comparison.tables import costs
 from rag_lab.records import Hit, Question
@@ -69,7 +69,8 @@ def _environment() -> Environment:
         "numbers": line_numbers,
     }
     functions = (
-        anchors, asked_sentence, statements.difference_text, score_tables.effect_tables, verdict.families_sentence,
+        anchors, asked_sentence, verdict_sentences.difference_text, score_tables.effect_tables,
+        verdict.families_sentence,
         holds_evidence, costs.index_cells, score_tables.is_open, judged, marked, passage, pieces, place, rank_cells,
         ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
         costs.stage_cells, costs.stage_incidents, costs.stage_names,
@@ -229,7 +230,7 @@ def _passage(where: str, parts: tuple[Piece, ...], sign: str) -> Markup:
 class EffectAxis:
     """An axis that holds zero and every interval of `rows`; from -1 to 1 where none has an effect."""
 
-    def __init__(self, rows: Sequence[statements.Verdict]) -> None:
+    def __init__(self, rows: Sequence[verdict_sentences.Verdict]) -> None:
         ends = [value for row in rows for value in (row.effect, row.low, row.high) if value is not None]
         low, high = min([0.0, *ends]), max([0.0, *ends])
         self._low, self._high = (low, high) if high > low else (-1.0, 1.0)
@@ -247,7 +248,7 @@ class EffectAxis:
         )
         return _drawn("ticks", texts)
 
-    def drawing(self, row: statements.Verdict | None = None) -> Markup:
+    def drawing(self, row: verdict_sentences.Verdict | None = None) -> Markup:
         """Return the zero line, and on it the interval of a row, of which the numbers stand beside it."""
         parts = []
         for tick in self._ticks:

@@ -11,8 +11,8 @@ from synthetic_run import GRID, HYDE, MAIN
 
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.findings.statements import module_rows
 from rag_lab.comparison.findings.verdict import verdict
+from rag_lab.comparison.findings.verdict_sentences import module_rows
 from rag_lab.comparison.tables.costs import index_cells, latencies, stage_table
 from rag_lab.config import PipelineConfig
 from rag_lab.records import StageRecord

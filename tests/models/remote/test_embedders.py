@@ -6,7 +6,7 @@ from pytest import approx
 from rag_lab.errors import ModelError
 from rag_lab.models.remote.embedders import GeminiEmbedder, OllamaEmbedder, OpenAIEmbedder
 from rag_lab.models.remote.ollama import NoAnswer
-from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import embedder
 from rag_lab.models.truncation import truncated_in_texts
 from rag_lab.testing import HashEmbedder, Scripted, gemini_server, ollama_server, openai_server

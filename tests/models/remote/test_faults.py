@@ -15,7 +15,7 @@ from rag_lab.models.remote.http import BadReply
 from rag_lab.models.remote.ollama import OllamaChat
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.replies import check_completion
-from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.records import Question, Trace
 from rag_lab.stages.generate import Generate
 from rag_lab.stages.run_stage import run_stage

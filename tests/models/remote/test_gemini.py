@@ -7,7 +7,7 @@ from pytest import approx
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat, gemini_thinking
-from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import most_usd
 from rag_lab.testing import Scripted, gemini_server
 

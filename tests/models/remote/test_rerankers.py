@@ -4,8 +4,8 @@ import logging
 import pytest
 
 from rag_lab.errors import ModelError
-from rag_lab.models.remote.requests import RetryPolicy
 from rag_lab.models.remote.rerankers import CohereScorer, JinaScorer, TeiScorer, VllmScorer
+from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import cross_encoder
 from rag_lab.testing import Scripted, rerank_server
 

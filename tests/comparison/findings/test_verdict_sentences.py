@@ -8,8 +8,8 @@ from synthetic_run import GRID, MAIN
 
 from rag_lab.comparison.comparison import Comparison, read_comparison, with_answers
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.findings.statements import module_rows, removed_level
 from rag_lab.comparison.findings.verdict import families_sentence, verdict
+from rag_lab.comparison.findings.verdict_sentences import module_rows, removed_level
 from rag_lab.comparison.tables.costs import Price
 from rag_lab.config import PipelineConfig
 from rag_lab.report.page.report_page import to_html

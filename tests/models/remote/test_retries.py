@@ -16,10 +16,10 @@ from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import LEDGER_VARIABLE, Caller, Ledger
 from rag_lab.memory.rate_limits import Rates
 from rag_lab.models.protocols import ChatRequest, Message
-from rag_lab.models.remote import requests
+from rag_lab.models.remote import retries
 from rag_lab.models.remote.embedders import GeminiEmbedder
 from rag_lab.models.remote.openai import OpenAIChat
-from rag_lab.models.remote.requests import (
+from rag_lab.models.remote.retries import (
     CALLS,
     TIME_OUTS,
     CallFailed,
@@ -178,11 +178,11 @@ def test_by_hand_it_is_asked_again_after_a_rest_and_one_more_failure_is_enough(m
     with openai_server([DOWN] * (CALLS + 1)) as server:
         model = model_of(server, 1, concurrency=1)
         assert "asked again 2 minutes later" in model.generate([CAPITAL] * (CALLS + 1))[-1].error
-        monkeypatch.setattr(requests, "REST_S", -1.0)
+        monkeypatch.setattr(retries, "REST_S", -1.0)
         assert "status 500" in model.generate([CAPITAL])[0].error
         monkeypatch.undo()
         assert not model.generate([CAPITAL])[0].asked
-        monkeypatch.setattr(requests, "REST_S", -1.0)
+        monkeypatch.setattr(retries, "REST_S", -1.0)
         assert [reply.text for reply in model.generate([CAPITAL] * 2)] == ["ok", "ok"]
         monkeypatch.undo()
         assert model.generate([CAPITAL])[0].text == "ok"
@@ -234,7 +234,7 @@ def test_an_embedding_model_that_hangs_is_given_up_for_all_variants(ledger, monk
 ASKED = ChatRequest((Message("user", "Where?"),))
 ANOTHER_PROCESS = """
 from rag_lab.memory.rate_limits import Rates
-from rag_lab.models.remote.requests import RetryPolicy
+from rag_lab.models.remote.retries import RetryPolicy
 waits = []
 RetryPolicy(rates=Rates(requests=2), sleep=waits.append).wait("a model", "m", 0)
 print(*waits)

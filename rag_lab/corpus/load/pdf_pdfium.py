@@ -11,7 +11,7 @@ from math import cos, sin
 from pathlib import Path
 from typing import Any
 
-from rag_lab.corpus.load import pymupdf_pdf
+from rag_lab.corpus.load import pdf as pages
 from rag_lab.corpus.load.loader import Loaded, LoadError
 
 _CELL_GAP = 0.5  # of the line's height, above which what follows is another cell
@@ -28,18 +28,18 @@ def load_pdfium(path: Path, source: str) -> Loaded:
 
     data = path.read_bytes()
     if not data:
-        raise LoadError(pymupdf_pdf.EMPTY)
+        raise LoadError(pages.EMPTY)
     if b"%PDF-" not in data[:_HEAD_BYTES]:
-        raise LoadError(pymupdf_pdf.NO_PDF)
+        raise LoadError(pages.NO_PDF)
     try:
         document = PdfDocument(data)
     except PdfiumError as error:
-        reason = pymupdf_pdf.ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else pymupdf_pdf.CORRUPT
+        reason = pages.ENCRYPTED if error.err_code == FPDF_ERR_PASSWORD else pages.CORRUPT
         raise LoadError(reason) from None
     with closing(document) as pdf:
-        pymupdf_pdf.check_count(len(pdf))
+        pages.check_count(len(pdf))
         is_encrypted = FPDF_GetSecurityHandlerRevision(pdf) != -1
-        is_suspect = is_encrypted or pymupdf_pdf.holds_too_much(data)
+        is_suspect = is_encrypted or pages.holds_too_much(data)
 
         def read(number: int) -> tuple[str, bool]:
             if is_suspect:
@@ -47,18 +47,18 @@ def load_pdfium(path: Path, source: str) -> Loaded:
                 with closing(PdfDocument.new()) as alone, io.BytesIO() as file:
                     alone.import_pages(pdf, [number - 1])
                     alone.save(file)
-                    if pymupdf_pdf.holds_too_much(file.getvalue()):
+                    if pages.holds_too_much(file.getvalue()):
                         raise ValueError("the page's content unpacks to more than is read")
             with closing(pdf[number - 1]) as page:
-                text = pymupdf_pdf.join(_lines(page), _PARAGRAPH_GAP)
+                text = pages.join(_lines(page), _PARAGRAPH_GAP)
                 return text, not text and any(True for _ in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))
 
-        return pymupdf_pdf.collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
+        return pages.collected(source, pdf.get_metadata_value("Title"), len(pdf), read)
 
 
-def _lines(page: Any) -> list[pymupdf_pdf.Line]:
+def _lines(page: Any) -> list[pages.Line]:
     """Return the lines that are not blank, in the file's own order; a wide gap ends one, as between two cells."""
-    runs: list[list[pymupdf_pdf.Line]] = [[]]
+    runs: list[list[pages.Line]] = [[]]
     space = ""
     for char in _characters(page):
         if char.text == "\n":
@@ -79,11 +79,11 @@ def _lines(page: Any) -> list[pymupdf_pdf.Line]:
         left, top = min(char.x0 for char in run), min(char.y0 for char in run)
         right, bottom = max(char.x1 for char in run), max(char.y1 for char in run)
         text = "".join(char.text for char in run).strip()
-        lines.append(pymupdf_pdf.Line(left, top, right, bottom, text, run[0].direction))
+        lines.append(pages.Line(left, top, right, bottom, text, run[0].direction))
     return lines
 
 
-def _characters(page: Any) -> Iterator[pymupdf_pdf.Line]:
+def _characters(page: Any) -> Iterator[pages.Line]:
     """Yield the characters and line ends of a page, each as a line of its own."""
     from pypdfium2.raw import FPDFText_GetCharAngle, FPDFText_GetUnicode
 
@@ -92,8 +92,8 @@ def _characters(page: Any) -> Iterator[pymupdf_pdf.Line]:
             code = FPDFText_GetUnicode(text, number)
             angle = FPDFText_GetCharAngle(text, number)
             left, bottom, right, top = text.get_charbox(number, loose=True)
-            along = pymupdf_pdf.direction(cos(angle), sin(angle))
-            box = pymupdf_pdf.turned((left, -top, right, -bottom), along)
-            yield pymupdf_pdf.Line(*box, _SPELT.get(code) or chr(code), along)
+            along = pages.direction(cos(angle), sin(angle))
+            box = pages.turned((left, -top, right, -bottom), along)
+            yield pages.Line(*box, _SPELT.get(code) or chr(code), along)
             if code == _BROKEN_WORD:
-                yield pymupdf_pdf.Line(*box, "\n", along)
+                yield pages.Line(*box, "\n", along)
