@@ -87,8 +87,6 @@ def test_where_a_threshold_leaves_nothing_retrieval_scores_zero_and_the_reader_d
     assert (score.status, score.value) == ("scored", 0.0)
 
 
-pytestmark = pytest.mark.slow
-
 LIMITS = {"questions": 2, "answers": 1}
 NEEDS_MORE = ("race",)  # rounds of ten questions at least, see run/choosing/test_run_race.py
 FILES = sorted(checkout_file("experiments/presets").parent.glob("*.yaml"))

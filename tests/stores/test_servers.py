@@ -156,9 +156,6 @@ def test_a_server_that_returns_what_is_not_allowed_is_refused(tmp_path: Path) ->
             QdrantStore.open(tmp_path / "store").search(vectors(8)[:6], N, frozenset({LABELS[0]}))
 
 
-pytestmark = pytest.mark.slow
-
-
 def test_a_foreign_env_file_does_not_choose_what_chroma_imports(tmp_path, monkeypatch):
     (tmp_path / ".env").write_text("CHROMA_PRODUCT_TELEMETRY_IMPL=antigravity.Any\n")
     monkeypatch.chdir(tmp_path)

@@ -119,11 +119,11 @@ def test_a_run_without_bounds_has_no_such_section(synthetic, tmp_path):
 
 MRR = "retrieval.mrr@5"
 N_KNOWN = 40
-CLOSED = {"base": {}, "closed": {"answer.context": "none"}, "wider": {"rerank.final_k": 7}}
+WITH_CLOSED = {"base": {}, "closed": {"answer.context": "none"}, "wider": {"rerank.final_k": 7}}
 CLOSED = np.where(np.arange(N_KNOWN) < 10, 0.9, 0.1)
 
 
-def run(synthetic, tmp_path, closed=CLOSED, plans=CLOSED, main=MRR):
+def run(synthetic, tmp_path, closed=CLOSED, plans=WITH_CLOSED, main=MRR):
     random = np.random.default_rng(0)
     f1 = {name: random.uniform(0, 1, N_KNOWN) for name in plans} | ({"closed": closed} if "closed" in plans else {})
     mrr = {name: random.uniform(0, 1, N_KNOWN) for name in plans}
