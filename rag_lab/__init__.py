@@ -10,6 +10,7 @@ from typing import Any
 # Public name -> module. Resolved on first use, so that importing the package loads no model library.
 _PUBLIC = {
     "Bench": "rag_lab.notebook.bench.bench",
+    "Chat": "rag_lab.assistant.chat",
     "Dataset": "rag_lab.data.dataset",
     "Metric": "rag_lab.evaluation.metric",
     "Pipeline": "rag_lab.pipeline",
@@ -26,6 +27,7 @@ _PUBLIC = {
     "status": "rag_lab.notebook.display",
     "sweep": "rag_lab.experiment.run.sweep",
     "traced": "rag_lab._kit.observability",
+    "write": "rag_lab.assistant.report_writer",
 }
 
 __all__ = sorted(_PUBLIC)

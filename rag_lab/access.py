@@ -28,7 +28,7 @@ def allowed_labels(labels: Iterable[str], question: Question) -> Labels | None:
     """Return those of `labels` that the asker of `question` may be shown; None where nothing is withheld.
 
     A restricted asker (`may_see` is set, be it to nothing) sees documents that ask for no permission or for one that
-    the asker has. Where the question names a namespace, it is answered from that namespace alone.
+    the asker has. Where the question names namespaces, it is answered from these alone.
     """
     if question.may_see is None and question.namespace is None:
         return None
@@ -42,6 +42,7 @@ def may_see(question: Question, namespace: str, permissions: Sequence[str]) -> b
 
 def _is_allowed(label: str, question: Question) -> bool:
     namespace, permissions = json.loads(label)
-    if question.namespace is not None and question.namespace != namespace:
+    wanted = (question.namespace,) if isinstance(question.namespace, str) else question.namespace
+    if wanted is not None and namespace not in wanted:
         return False
     return question.may_see is None or not permissions or any(name and name in question.may_see for name in permissions)

@@ -57,6 +57,7 @@ class PipelineConfig(Section):
     rerank: sections.RerankConfig = sections.RerankConfig()
     select: sections.SelectConfig = sections.SelectConfig()
     answer: sections.AnswerConfig = sections.AnswerConfig()
+    agent: sections.AgentConfig = sections.AgentConfig()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="seed of every sampled reply; the repeat number is added")
     on_truncation: Literal["count", "refuse"] = Field(
         "count", description="what a model is sent beyond what it reads: counted and told, or refused"

@@ -23,6 +23,7 @@ from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.rich_display import rich_display
+from rag_lab.stages.agent.agents import agent_stage
 from rag_lab.stages.context import context_stage
 from rag_lab.stages.conversation import REMEMBER, conversation_stage
 from rag_lab.stages.generate import answer_stages
@@ -219,17 +220,23 @@ class Pipeline:
         with working_at(self.home_override):
             parts = self.parts
             understand, rephrase = understand_stages(parts)
+            searching, ranking, answering = (
+                searches(parts),
+                (rerank_stage(parts), select_stage(parts)),
+                answer_stages(parts),
+            )
+            if parts.answer.agent != "none":
+                answering = (agent_stage(parts, (*searching, *ranking), answering),)
             return (
                 conversation_stage(parts),
                 understand,
                 *rewrite_stages(parts),
                 rephrase,
                 *hyde_stages(parts),
-                *searches(parts),
-                rerank_stage(parts),
-                select_stage(parts),
+                *searching,
+                *ranking,
                 context_stage(parts),
-                *answer_stages(parts),
+                *answering,
             )
 
     def steps(
@@ -332,6 +339,16 @@ class Pipeline:
 
         return PipelineRetriever()
 
+    def as_runnable(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
+        """Return a `Runnable` of LangChain's: a question, or one with its history, becomes answer, citations, trace."""
+        from rag_lab.pipeline_runnable import PipelineRunnable
+
+        def run(question: Question, progress: Progress | None) -> Trace:
+            with span("ask"):
+                return self.run([question], progress=progress)[0]
+
+        return PipelineRunnable(run, Question("asked", "", may_see=may_see, namespace=namespace))
+
     def locate(self, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
         """Return the questions with their evidence found in this index, as `run` asks them, and what is not found."""
         return locate_all(self.index, questions)
@@ -370,4 +387,5 @@ class Pipeline:
             overrides=self.overrides,
             prompts=config.prompts.custom(),
             conversation=config.conversation,
+            agent=config.agent,
         )

@@ -118,8 +118,9 @@ class Question:
     history: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
     may_see: tuple[str, ...] | None = None  # permissions of the asker; None is unrestricted
-    namespace: str | None = None  # the documents that are searched; None is all
+    namespace: str | tuple[str, ...] | None = None  # the documents that are searched, of one or several; None is all
     not_relevant: tuple[Evidence, ...] = ()  # what was judged to be no evidence: grade 0
+    forbidden: tuple[str, ...] = ()  # facts that its asker must not be told; no model reads them
 
     @property
     def is_labelled(self) -> bool:
@@ -224,6 +225,21 @@ class StageRecord:
     machine: MachineUse | None = None  # what that model took; None for one that computes elsewhere
 
 
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A call of one node of an agent, and what it cost."""
+
+    node: str
+    says: str  # what it decided, wrote or found, in words
+    query: str = ""  # of a search, and of what asks for one
+    namespace: str = ""
+    n_new: int = 0  # passages that a search added
+    seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+
+
 @rich_display("rag_lab.notebook.display:trace_view")
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -251,6 +267,7 @@ class Trace:
     stages: tuple[StageRecord, ...] = ()
     texts: Mapping[Span, str] = field(default_factory=dict, compare=False, repr=False)  # of hits; never saved
     other_hypotheticals: tuple[str, ...] = ()  # HyDE documents beside the first
+    visits: tuple[Visit, ...] = ()  # the path of an agent, in order
 
     @property
     def hypotheticals(self) -> tuple[str, ...]:

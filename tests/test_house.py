@@ -12,7 +12,7 @@ RAG_LAB = House(REPOSITORY / "rag_lab")
 # A room imports only rooms that stand before it.
 ROOMS = [
     "rich_display", "redaction", "records", "errors", "access", "_kit", "memory", "models", "stores",
-    "corpus", "data", "stages", "config", "pipeline", "corpus_profile", "statistics", "evaluation", "runs",
+    "corpus", "data", "stages", "config", "pipeline", "assistant", "corpus_profile", "statistics", "evaluation", "runs",
     "comparison", "report", "experiment", "notebook", "testing", "cli",
 ]  # fmt: skip
 

@@ -11,7 +11,20 @@ import typer
 
 from rag_lab._kit.home import read_env_files
 from rag_lab._kit.machine import room_on_disk
-from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store, sweep, worker
+from rag_lab.cli import (
+    ask,
+    assistant,
+    completion,
+    documents,
+    models,
+    modules,
+    new,
+    run_results,
+    shell,
+    store,
+    sweep,
+    worker,
+)
 from rag_lab.cli.shell import guarded
 from rag_lab.errors import RagLabError
 
@@ -28,7 +41,7 @@ app.callback()(shell.global_options)
 for _command in (
     *(sweep.demo, sweep.plan_, sweep.sweep, sweep.run, sweep.vary, worker.worker),
     *(run_results.status, run_results.open_, run_results.compare, run_results.report, run_results.export),
-    *(documents.profile, documents.index, ask.ask, modules.modules, models.doctor),
+    *(documents.profile, documents.index, ask.ask, assistant.chat, assistant.write, modules.modules, models.doctor),
 ):
     app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(documents.app, name="datasets")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.shared_options import Settings, open_pipeline
+from rag_lab.cli.shared_options import Person, Settings, open_pipeline, permissions_given
 from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError
 
@@ -36,6 +36,7 @@ def ask(
         list[str] | None, typer.Option(help="A permission of the asker, repeatable; '' for none at all.")
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Search the documents of this namespace alone.")] = None,
+    person: Person = None,
     label: Annotated[
         bool, typer.Option("--label", help="Then choose the passage that answers: a label, by which variants compare.")
     ] = False,
@@ -49,6 +50,7 @@ def ask(
       rag-lab ask "How do I release a batch?" --set query.hyde=always --set rerank.name=query_likelihood
       rag-lab ask "How is the filter changed?" --dataset ~/Documents/manuals --label
       rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
+      rag-lab ask "Who gets a bonus?" --dataset path/to/hr --as anna
       rag-lab ask "Who may travel?" --set answer.name=llm --set models.generation=gemini:gemini-2.5-flash
     """
     from rag_lab import access, records
@@ -63,8 +65,8 @@ def ask(
             raise ConfigError(
                 f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
             ) from None
-    permissions = None if may_see is None else tuple(name for name in may_see if name)
     pipeline = open_pipeline(dataset, settings)
+    permissions = permissions_given(pipeline.dataset.corpus_dir, person, may_see)
     # The same is said of a namespace that is not there and of one that is closed: whose documents exist is no answer.
     asker = records.Question("asked", "", may_see=permissions, namespace=namespace)
     allowed = access.allowed_labels(pipeline.index.chunks.labels, asker)
@@ -77,14 +79,14 @@ def ask(
             typer.echo(f"{record.stage} {verb}: {record.reason}", err=True)
     if trace.failure:
         raise typer.Exit(1)
-    typer.echo(_answer(trace))
+    typer.echo(answer_text(trace))
     if trace.answer and (note := toy_of(trace)):
         typer.echo(f"\n{note}", err=True)
     if label:
         label_passage(pipeline, trace.question)
 
 
-def _answer(trace: Trace) -> str:
+def answer_text(trace: Trace) -> str:
     """Return the answer with its citations, or where answers are switched off the passages that were found."""
     if trace.answer is None:
         none = "(what was found does not fit the budget of the context)" if trace.ranked else "(nothing was found)"

@@ -25,6 +25,10 @@ Settings = Annotated[
     ),
 ]
 
+Person = Annotated[
+    str | None,
+    typer.Option("--as", metavar="NAME", help="Who asks: a name in users.yaml, which says what he or she may see."),
+]
 Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
 _RUN: dict[str, Any] = {"help": "A run folder, as `rag-lab sweep` writes it.", "autocompletion": completion.runs}
 Run = Annotated[Path, typer.Argument(metavar="RUN", **_RUN)]
@@ -133,6 +137,17 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     for sentence in settings_without_effect(config, changes):
         typer.echo(f"Note: {sentence}", err=True)
     return Pipeline(Dataset.load(dataset, labelled=False), config)
+
+
+def permissions_given(corpus_dir: Path, person: str | None, may_see: list[str] | None) -> tuple[str, ...] | None:
+    """Return the permissions of who asks, by name or by themselves; None where nothing is withheld."""
+    from rag_lab.corpus.users import permissions_of
+
+    if person is not None and may_see is not None:
+        raise ConfigError("Give --as or --may-see, not both: users.yaml says what a person may see.")
+    if person is not None:
+        return permissions_of(corpus_dir, person)
+    return None if may_see is None else tuple(name for name in may_see if name)
 
 
 def parse_slurm(given: Iterable[str]) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class QuestionCard:
     problems: tuple[Shared, ...]  # value: (stage, status, reason)
     score_notes: tuple[Shared, ...]  # value: (metric, status, reason): why a score failed, or what the judge said of it
     ranking: Ranking
+    paths: tuple[Shared, ...] = ()  # value: the visits of an agent
 
 
 def cards(tables: RunTables, only: Iterable[str] | None = None) -> Iterator[QuestionCard]:
@@ -141,6 +142,7 @@ def _card(
         problems=share(problems, total),
         score_notes=share(notes, total),
         ranking=ranking(runs, unread),
+        paths=share([(letter, trace.visits) for letter, trace in runs if trace.visits], total),
     )
 
 

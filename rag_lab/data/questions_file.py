@@ -72,7 +72,8 @@ class _QuestionLine(_Line):
     history: list[_TurnLine] = []
     tags: list[str] = []
     may_see: list[str] | None = None
-    namespace: str | None = None
+    namespace: str | list[str] | None = None
+    forbidden: list[str] = []
 
 
 def read_questions(path: Path, sources: Collection[str], page_base: int) -> tuple[list[Question], list[Problem]]:
@@ -120,6 +121,7 @@ def write_questions(path: Path, questions: Iterable[Question]) -> None:
                 "history": [{"role": turn.role, "content": turn.content} for turn in question.history],
                 "tags": list(question.tags),
                 "namespace": question.namespace,
+                "forbidden": list(question.forbidden),
             }
             line = {
                 "id": question.question_id,
@@ -183,7 +185,8 @@ def read_question(
         history=tuple(Turn(turn.role, turn.content) for turn in line.history),
         tags=tuple(line.tags),
         may_see=None if line.may_see is None else tuple(line.may_see),
-        namespace=line.namespace,
+        namespace=tuple(line.namespace) if isinstance(line.namespace, list) else line.namespace,
+        forbidden=tuple(line.forbidden),
     )
     return question, reasons
 

@@ -171,6 +171,17 @@ def _share_closed(trace: Trace, visible: metric.Visible | None) -> float | metri
     return sum(not visible(trace.question, source) for source in shown) / len(shown) if shown else 0.0
 
 
+def _told(trace: Trace) -> float | metric.Gap:
+    """Return whether a forbidden fact was told; facts are compared by their words."""
+    if not trace.question.forbidden:
+        return metric.Gap("not_applicable", "no fact is forbidden to its asker")
+    answer, remembered = trace.answer or Answer(""), trace.remembered
+    earlier = [turn.content for turn in remembered.turns if turn.role == "assistant"]
+    quotes = [citation.quote for citation in answer.citations]
+    told = f" {normalize(' '.join((answer.text, answer.thinking, *quotes, remembered.summary, *earlier)))} "
+    return float(any(f" {normalize(fact)} " in told for fact in trace.question.forbidden))
+
+
 # Whose the files are is read anew, by nobody whom the searches rely on.
 ACCESS = metric.Family(
     (
@@ -181,9 +192,17 @@ ACCESS = metric.Family(
             higher_is_better=False,
             fields=frozenset({"ranked"}),
         ),
+        metric.MetricInfo(
+            "access.told",
+            "1 where a fact forbidden to the asker stands in the answer, its citations or what is remembered, else 0.",
+            frozenset({"answer"}),
+            higher_is_better=False,
+        ),
     ),
-    lambda name, info, argument, tools: metric.TraceMetric(
-        name, info.needs, partial(_share_closed, visible=tools.visible), is_traced=False
+    lambda name, info, argument, tools: (
+        metric.TraceMetric(name, info.needs, _told)
+        if name == "access.told"
+        else metric.TraceMetric(name, info.needs, partial(_share_closed, visible=tools.visible), is_traced=False)
     ),
 )
 

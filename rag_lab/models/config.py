@@ -39,6 +39,7 @@ class ModelsConfig(Section):
     generation: str = Field("llamacpp:smollm2", description="answers")
     cross_encoder: str = Field("sentence_transformers:BAAI/bge-reranker-v2-m3", description="reranks")
     likelihood: str = Field("transformers:smollm2", description="causal model of the query_likelihood reranker")
+    report: str = Field("llamacpp:smollm2", description="writes reports: outline, sections, reviews")
     vision: str = Field("gemini:gemini-2.5-flash", description="reads PDF pages where corpus.pdf is `vision`")
 
     @field_validator("*", mode="before")

@@ -155,6 +155,7 @@ def trace_view(trace: Trace) -> Page:
     text.fact("Searched", trace.search_query or "")
     text.fact("Refused", refused_rewrite(trace) or "")
     text.fact("Searched, too", " / ".join(trace.phrasings))
+    text.fact("Path", " → ".join(f"{visit.node} {visit.query or visit.says}" for visit in trace.visits))
     text.fact("HyDE text", "\n\n".join(trace.hypotheticals))
     for ranking in lists[:1]:
         step, score = ranking.scores[-1]

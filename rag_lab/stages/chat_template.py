@@ -29,6 +29,7 @@ SUFFIX = ".j2"
 MAX_BYTES = 100_000
 _TURNS = (Turn("user", "At which pressure does P-1 run?"), Turn("assistant", "At 40 bar."))
 _PASSAGE = Passage(1, "press.md#1", "press.md", None, 0, 11, "P-2: 60 bar")
+_SECTION = {"topic": "presses", "section": "P-2", "passages": (_PASSAGE,), "context": "[1] (press.md)\nP-2: 60 bar"}
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,13 @@ PLACES = {
             },
             ("question",),
         ),
+        PromptPlace(
+            "outline",
+            {"topic": "presses", "parts": 2, "passages": (_PASSAGE,), "context": "[1] (press.md)\nP-2: 60 bar"},
+            ("topic",),
+        ),
+        *(PromptPlace(f"section_{style}", _SECTION, ("section",)) for style in ("technical", "general")),
+        PromptPlace("review", {"topic": "presses", "section": "P-2", "draft": "P-2 runs at 60 bar [1]."}, ("draft",)),
     )
 }  # fmt: skip
 

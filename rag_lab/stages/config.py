@@ -20,12 +20,13 @@ _MODES = steps.Modes()
 class ConversationConfig(Section):
     """What rewriting and answering read of the turns before a question."""
 
-    memory: Literal["none", "last_exchange", "window", "summary"] = Field(
+    memory: Literal["none", "last_exchange", "window", "summary", "summary_and_exchange"] = Field(
         "window",
-        description="nothing, the last question with its answer, the last turns, or a summary and the turns since",
+        description="nothing, the last question with its answer, the last turns, a summary and the turns since, or a "
+        "summary and the last exchange",
     )
     window_turns: int = Field(6, ge=1, le=1000, description="turns that the memory `window` keeps")
-    summary_every: int = Field(6, ge=1, le=1000, description="turns that the memory `summary` sums up at a time")
+    summary_every: int = Field(6, ge=1, le=1000, description="turns that a summary takes in at a time")
     summary_tokens: int = Field(120, ge=16, le=4096, description="length of a summary")
 
 
@@ -39,6 +40,14 @@ class PromptsConfig(Section):
     hyde: Annotated[_Name, PLACES["hyde"]] = Field(BUILT_IN, description="asks for a hypothetical document")
     summary: Annotated[_Name, PLACES["summary"]] = Field(BUILT_IN, description="asks for a summary of the conversation")
     answer: Annotated[_Name, PLACES["answer"]] = Field(BUILT_IN, description="asks for an answer from the passages")
+    outline: Annotated[_Name, PLACES["outline"]] = Field(BUILT_IN, description="asks for the titles of a report")
+    section_technical: Annotated[_Name, PLACES["section_technical"]] = Field(
+        BUILT_IN, description="asks for a section in the technical style"
+    )
+    section_general: Annotated[_Name, PLACES["section_general"]] = Field(
+        BUILT_IN, description="asks for a section in the general style"
+    )
+    review: Annotated[_Name, PLACES["review"]] = Field(BUILT_IN, description="asks for a better text of a section")
 
     def custom(self) -> dict[str, ChatTemplate]:
         """Return the prompts that are not built in, by place, read from their files."""
@@ -192,6 +201,10 @@ class AnswerConfig(Section):
         description="extract (quotes), llm (JSON with citations), text (the answer alone), none (retrieval alone), or "
         "a reader of your own as module:Class",
     )
+    agent: Literal["none", "supervisor", "corrective", "search"] = Field(
+        "none",
+        description="what decides whether to search again: nothing, a supervisor, graded passages, or the model itself",
+    )
     context: Annotated[str, AfterValidator(steps.CONTEXTS.check), steps.CONTEXTS] = Field(
         "retrieved", description="what the reader reads: retrieved, none, gold, document, or your own as module:Class"
     )
@@ -222,6 +235,15 @@ class AnswerConfig(Section):
         None, ge=0, le=1, description="least probability, as a share of the likeliest token's; null is the model card's"
     )
 
+    @model_validator(mode="after")
+    def _agents_answer(self) -> AnswerConfig:
+        if self.agent != "none" and (self.name == "none" or self.context != "retrieved"):
+            wrong = "name" if self.name == "none" else "context"
+            raise ValueError(
+                f"agent {self.agent} needs answers from what is retrieved; {wrong} is {getattr(self, wrong)}"
+            )
+        return self
+
     @property
     def is_on(self) -> bool:
         """Whether answers are generated."""
@@ -231,3 +253,13 @@ class AnswerConfig(Section):
     def asks_model(self) -> bool:
         """Whether a language model may write them: nobody knows what a custom reader asks."""
         return self.name not in ("none", "extract")
+
+
+class AgentConfig(Section):
+    """The limits of an agent, each of which ends a part of its walk."""
+
+    max_calls: int = Field(3, ge=1, le=20, description="supervisor: calls of each of its workers, context and generate")
+    tool_calls: int = Field(3, ge=1, le=20, description="supervisor: searches at each call of context")
+    rounds: int = Field(2, ge=0, le=20, description="corrective: refinements of the query where nothing is relevant")
+    searches: int = Field(4, ge=1, le=50, description="search: how often the model may search")
+    results: int = Field(5, ge=1, le=100, description="passages that each search of an agent brings")

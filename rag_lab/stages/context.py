@@ -114,22 +114,24 @@ class ContextBudget:
         return max(tokens, -(-n_bytes * self.max_tokens // self.max_bytes) if self.max_bytes else 0)
 
 
+def context_budget(parts: Parts) -> ContextBudget:
+    """Return the budget of the context; the model that reads it counts its tokens."""
+    return ContextBudget(parts.chat("generation"), parts.answer.context_tokens, parts.answer.context_bytes)
+
+
 def context_stage(parts: Parts) -> Stage:
-    """Return what assembles the context; the model that reads it counts its tokens."""
+    """Return what assembles the context."""
     answer, index, final_k = parts.answer, parts.index, parts.rerank.final_k
 
-    def budget() -> ContextBudget:
-        return ContextBudget(parts.chat("generation"), answer.context_tokens, answer.context_bytes)
-
     built_in: dict[str, Callable[[], Stage]] = {
-        "retrieved": lambda: Assemble(index, budget(), final_k),
+        "retrieved": lambda: Assemble(index, context_budget(parts), final_k),
         "none": NoContext,
-        "gold": lambda: GoldContext(index, budget()),
-        "document": lambda: DocumentContext(index, budget()),
+        "gold": lambda: GoldContext(index, context_budget(parts)),
+        "document": lambda: DocumentContext(index, context_budget(parts)),
     }
 
     def custom(code: CustomCode) -> Stage:
-        parameters = {"index": index, "budget": budget(), "final_k": final_k}
+        parameters = {"index": index, "budget": context_budget(parts), "final_k": final_k}
         reads = ("question.text", "ranked")
         return CustomStage("CustomContext", "context", reads, ("passages",), _rewritten, parameters, code)
 

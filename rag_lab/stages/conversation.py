@@ -52,8 +52,8 @@ _ASKED = "Notes so far: {}\n\nConversation:\n{}\n\nNotes:"
 def conversation_stage(parts: Parts) -> Stage:
     """Return what remembers the turns before a question."""
     conversation = parts.conversation
-    if conversation.memory == "summary":
-        return Summarize(
+    if conversation.memory in _SUMMARIES:
+        return _SUMMARIES[conversation.memory](
             parts.chat("understanding", REMEMBER),
             conversation.summary_every,
             conversation.summary_tokens,
@@ -90,6 +90,7 @@ class _Conversation:
 
     blocks: list[Turns]
     rest: Turns
+    n_summed: int  # turns in the blocks
     seed: int
     summary: str = ""
     replies: list[ChatReply] = field(default_factory=list)
@@ -125,13 +126,13 @@ class Summarize(ChatStage):
         outcomes = []
         for trace, one in zip(traces, conversations, strict=True):
             history, total = trace.question.history, base.summed(one.replies)  # what they cost when they were made
-            n, n_summed = len(history), len(history) - len(one.rest)
+            n = len(history)
             if one.error:
                 kept = history[max(0, n - self.every) :]
                 reason = f"no summary: {one.error}; {len(kept)} of {n} turns are remembered"
                 outcomes.append(chat_outcome(total, {"remembered": Remembered(n, kept)}, "fallback", reason))
                 continue
-            reason = f"{n_summed} of {n} turns are summed up" if n_summed else ""
+            reason = f"{one.n_summed} of {n} turns are summed up" if one.n_summed else ""
             outcomes.append(chat_outcome(total, {"remembered": Remembered(n, one.rest, one.summary)}, reason=reason))
         return outcomes
 
@@ -148,7 +149,7 @@ class Summarize(ChatStage):
         history = trace.question.history
         n = max(0, len(history) - 1) // self.every * self.every  # at least one turn stays as it was said
         blocks = [history[start : start + self.every] for start in range(0, n, self.every)]
-        return _Conversation(blocks, history[n:], self.seed + trace.repeat)
+        return _Conversation(blocks, history[n:], n, self.seed + trace.repeat)
 
     def _extended(self, waiting: Sequence[_Conversation]) -> list[ChatReply]:
         """Return what the model writes of the next turns of each conversation, or has written of them before."""
@@ -180,3 +181,19 @@ class Summarize(ChatStage):
             shots = ((_ASKED.format(before or "none", told), notes) for before, told, notes in _EXAMPLES)
             messages = base.few_shot(_SYSTEM, shots, _ASKED.format(earlier or "none", said))
         return ChatRequest(messages, max_tokens=self.max_tokens, seed=seed)
+
+
+class SummarizeAll(Summarize):
+    """Sum up every full block of turns as soon as it is there; beside the summary stands the last exchange alone.
+
+    Turns since the last summary and before that exchange are in neither, as in the system that it is taken from.
+    """
+
+    def _conversation(self, trace: Trace) -> _Conversation:
+        history = trace.question.history
+        n = len(history) // self.every * self.every
+        blocks = [history[start : start + self.every] for start in range(0, n, self.every)]
+        return _Conversation(blocks, history[-_EXCHANGE:], n, self.seed + trace.repeat)
+
+
+_SUMMARIES = {"summary": Summarize, "summary_and_exchange": SummarizeAll}

@@ -138,8 +138,7 @@ def answer_messages(
 ) -> tuple[Message, ...]:
     """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns.
 
-    These are the summary of the conversation, then the turns since as they were said. Where `passages` is None the
-    book is closed: it is asked for what the model knows.
+    Where `passages` is None the book is closed: it is asked for what the model knows.
     """
     if passages is None:
         system, asked = _CLOSED_BOOK, f"Question: {question}"
@@ -151,9 +150,14 @@ def answer_messages(
         (text, answer if as_text else json.dumps({"answer": answer, "citations": citations}))
         for text, answer, citations in examples
     )
+    return base.few_shot(system, shots, asked, earlier_messages(remembered))
+
+
+def earlier_messages(remembered: Remembered) -> tuple[Message, ...]:
+    """Return what is remembered of the conversation: its summary, then the turns since as they were said."""
     summary = (Message("user", f"What we talked about so far: {remembered.summary}"), Message("assistant", "I see."))
     turns = tuple(Message(turn.role, turn.content) for turn in remembered.turns)
-    return base.few_shot(system, shots, asked, (*summary, *turns) if remembered.summary else turns)
+    return (*summary, *turns) if remembered.summary else turns
 
 
 @dataclass(frozen=True)

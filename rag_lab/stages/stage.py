@@ -31,7 +31,7 @@ from rag_lab.stages import config as sections
 from rag_lab.stages.chat_template import ChatTemplate
 
 OFF = "off"  # the reason in the record of what is switched off
-_SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
+SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def written(messages: Sequence[Message]) -> str:
 
 def summed(replies: Sequence[ChatReply]) -> ChatReply:
     """Return what several calls for one question cost together, without any text; of `machine` only energy adds up."""
-    sums: dict[str, Any] = {name: sum(getattr(reply, name) for reply in replies) for name in _SUMS}
+    sums: dict[str, Any] = {name: sum(getattr(reply, name) for reply in replies) for name in SUMS}
     uses = [reply.machine for reply in replies if reply.machine is not None]
     machine = None
     if uses:
@@ -233,7 +233,7 @@ def nothing_written(reply: ChatReply) -> str:
 
 def chat_outcome(reply: ChatReply, updates: Mapping[str, Any], status: StageStatus = "ok", reason: str = "") -> Outcome:
     """Return the outcome of one call: its tokens, seconds and cost, and whether another attempt may cure its error."""
-    used: dict[str, Any] = {name: getattr(reply, name) for name in (*_SUMS, "machine")}
+    used: dict[str, Any] = {name: getattr(reply, name) for name in (*SUMS, "machine")}
     return Outcome(updates, status, reason, lasting=not reply.transient, **used)
 
 
@@ -265,6 +265,7 @@ class Parts:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     prompts: Mapping[str, ChatTemplate] = field(default_factory=dict)
     conversation: sections.ConversationConfig = field(default_factory=sections.ConversationConfig)
+    agent: sections.AgentConfig = field(default_factory=sections.AgentConfig)
 
     @property
     def selects(self) -> bool:

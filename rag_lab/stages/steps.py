@@ -96,6 +96,7 @@ STEPS = (
         ("answer.", "models.generation", "prompts.answer", "seed"), "reader", "answer.name",
     ),
     Step("parse", "Parsing", "answer", ("answer.name",)),
+    Step("agent", "Agent", "answer", ("answer.agent",), ("agent.",)),
 )  # fmt: skip
 
 ORDERED_BY = ScoreName("sum", "reranker's and retrieval score, each scaled to 0…1, summed by weight")

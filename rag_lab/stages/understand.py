@@ -168,7 +168,7 @@ class LlmUnderstanding(ChatStage):
         if not replies:
             return Outcome(reason=NOT_ASKED, seconds=0.0)
         (reply,) = replies
-        found = _object(reply, Understanding)
+        found = read_object(reply, Understanding)
         if isinstance(found, str):
             return chat_outcome(reply, {}, "fallback", f"no understanding: {found}")
         rewrite = found.rewritten.strip()
@@ -176,7 +176,7 @@ class LlmUnderstanding(ChatStage):
         return chat_outcome(reply, updates)
 
 
-def _object(reply: ChatReply, kind: type[Model]) -> Model | str:
+def read_object(reply: ChatReply, kind: type[Model]) -> Model | str:
     """Return the object in a reply, or why there is none."""
     if reply.error:
         return reply.error
@@ -247,7 +247,7 @@ class Rephrase(ChatStage):
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
         """Return those phrasings that are not blank, the query, or each other, or a fallback."""
         (reply,) = replies
-        found = _object(reply, Phrasings)
+        found = read_object(reply, Phrasings)
         if isinstance(found, str):
             return chat_outcome(reply, {}, "fallback", f"no other phrasings: {found}")
         texts = [" ".join(text.split()) for text in (trace.search_query or trace.question.text, *found.phrasings)]

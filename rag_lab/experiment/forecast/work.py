@@ -238,7 +238,7 @@ class _Walk:
 
     def _work(self, stage: Stage, nothing: Work, each: PartialTrace) -> Work:
         waits = _waits_for(stage, each)
-        nothing = replace(nothing, at_most=bool(waits))
+        nothing = replace(nothing, at_most=bool(waits) or getattr(stage, "at_most", False))
         if isinstance(stage, _OWN):
             return replace(nothing, n=1, cost_usd=None, minutes=None)
         if isinstance(stage, PairRerank):  # its pairs without a score, as far as is known
@@ -335,5 +335,6 @@ def stand_ins(trace: Trace, fields: Collection[str], config: PipelineConfig) -> 
         "passages": tuple(replace(passage, number=number) for number in numbers),
         "raw_text": _filler(answer.max_tokens),
         "answer": Answer(_filler(answer.max_tokens)),
+        "visits": (),
     }
     return {name: largest[name] for name in fields if name in largest}

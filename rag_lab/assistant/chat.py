@@ -1,0 +1,128 @@
+"""`rl.Chat`: a conversation with a pipeline, kept by its session; settings may change between turns.
+
+A turn, as Homer's: the question is made self-contained from what is remembered, passages are found for it alone, and
+the answer reads them with the summary and the last exchange. What the asker may not see, or may see no longer, is not
+in the history that any model reads: a turn counts only while every file that it may repeat is visible.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from rag_lab.assistant.sessions import SavedTurn, Sessions
+from rag_lab.data.questions_file import write_questions
+from rag_lab.errors import ConfigError
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Evidence, Question, Trace, Turn
+from rag_lab.rich_display import rich_display
+
+# What a conversation needs and a single question does not, unless the configuration says otherwise already.
+DEFAULTS = {"conversation.memory": "summary_and_exchange", "query.rewrite": "follow_ups"}
+
+
+def new_session() -> str:
+    """Return an id by which people recognize when it began."""
+    return f"{datetime.now():%Y-%m-%d-%H%M}-{uuid4().hex[:4]}"
+
+
+@rich_display("rag_lab.notebook.views.chat_view:chat_view")
+class Chat:
+    """One conversation.
+
+    Args:
+        pipeline: what answers. Where its configuration leaves memory and rewriting at their defaults, those of a
+            conversation are taken: summary and last exchange, follow-up questions made self-contained.
+        session: the id of a conversation to go on with; a new one where None.
+        person: whose it is; nobody else goes on with it.
+        may_see: the permissions of the person, None for all; they may change from one start to the next.
+        namespace: the documents that are searched; all where None.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        session: str | None = None,
+        *,
+        person: str = "",
+        may_see: tuple[str, ...] | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        changed = pipeline.config.differing()
+        self.pipeline = pipeline.set({key: value for key, value in DEFAULTS.items() if key not in changed})
+        self.session = new_session() if session is None else session
+        self.may_see, self.namespace = may_see, namespace
+        self._sessions = Sessions(pipeline.home)
+        self._sessions.begin(self.session, person, str(pipeline.dataset.corpus_dir.resolve()))
+
+    @property
+    def turns(self) -> list[SavedTurn]:
+        """The turns whose asker may still see all that they may repeat, in order; one without an answer is the last."""
+        return [turn for turn in self._sessions.turns(self.session) if self._is_visible(turn)]
+
+    @property
+    def pending(self) -> SavedTurn | None:
+        """The last question, where it was never answered: its process was killed."""
+        turns = self._sessions.turns(self.session)
+        return turns[-1] if turns and turns[-1].answer is None else None
+
+    def ask(self, text: str) -> Trace:
+        """Answer the next question of the conversation."""
+        if not text.strip():
+            raise ConfigError("The question is empty; ask something.")
+        return self._answer(self._sessions.ask(self.session, text.strip()), text.strip())
+
+    def again(self) -> Trace:
+        """Answer the last question once more, under the settings of now; its answer takes the place of the last."""
+        turns = self._sessions.turns(self.session)
+        if not turns:
+            raise ConfigError("Nothing was asked yet; ask something first.")
+        return self._answer(turns[-1].number, turns[-1].question)
+
+    def set(self, key: str | Mapping[str, Any], value: Any = None) -> Self:
+        """Change settings for the turns to come, as `Pipeline.set` does; return this conversation."""
+        self.pipeline = self.pipeline.set(key, value)
+        return self
+
+    def export(self, path: Path | str) -> int:
+        """Write the turns as follow-up questions, with their answers and what they cite as labels; return how many."""
+        found = list(self._questions())
+        write_questions(Path(path), found)
+        return len(found)
+
+    def _questions(self) -> Iterator[Question]:
+        history: tuple[Turn, ...] = ()
+        for turn in self.turns:
+            if turn.answer is None:
+                continue
+            places = dict.fromkeys((one.source, one.page) for one in turn.citations)
+            evidence = tuple(Evidence(source, page) for source, page in places)
+            name = f"{self.session}-{turn.number}"
+            yield Question(name, turn.question, (turn.answer,), evidence=evidence, history=history)
+            history = (*history, Turn("user", turn.question), Turn("assistant", turn.answer))
+
+    def _answer(self, number: int, text: str) -> Trace:
+        before = [turn for turn in self.turns if turn.number < number and turn.answer]
+        history = tuple(
+            said for turn in before for said in (Turn("user", turn.question), Turn("assistant", turn.answer or ""))
+        )
+        question = replace(self._asker, question_id=f"{self.session}-{number}", text=text, history=history)
+        (trace,) = self.pipeline.run([question])
+        if trace.answer is not None:
+            seen = {passage.source for passage in trace.passages} | {name for turn in before for name in turn.seen}
+            self._sessions.answer(self.session, number, trace.answer.text, trace.answer.citations, sorted(seen))
+        return trace
+
+    @property
+    def _asker(self) -> Question:
+        return Question("asked", "", may_see=self.may_see, namespace=self.namespace)
+
+    def _is_visible(self, turn: SavedTurn) -> bool:
+        """Tell whether all that a turn may repeat may be seen; a file that is gone may have been anybody's."""
+        index = self.pipeline.index
+        return all(index.chunks.documents(name) and index.is_visible(name, self._asker) for name in turn.seen)
+
+    def __repr__(self) -> str:
+        return f"Chat({self.session!r}, {len(self.turns)} turns)"

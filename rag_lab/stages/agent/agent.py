@@ -1,0 +1,195 @@
+"""An agent in place of the single pass: a graph whose nodes are stages, walked for one question at a time.
+
+A node's call is the call of a stage: remembered under the state that it reads, booked, and held to the asker's rights.
+LangGraph keeps the state and routes; how often a node may be visited is limited here. A model that cannot keep to the
+form of a node costs nobody an answer: the single pass answers, as the record says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, TypedDict
+
+from rag_lab.memory.results import Memory, Replayed
+from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent
+from rag_lab.records import Passage, StageRecord, StageStatus, Trace, Visit
+from rag_lab.stages.agent.search_tool import SearchTool
+from rag_lab.stages.config import AgentConfig
+from rag_lab.stages.run_stage import run_stage
+from rag_lab.stages.stage import ACCESS, SUMS, ChatStage, Outcome, Stage, chat_outcome, summed
+
+AGENT = "agent"
+STATE = ("question.text", "remembered", "passages", "answer", "visits", *ACCESS)  # what a node's call depends on
+
+
+class State(TypedDict):
+    """What the nodes of a graph share about one question."""
+
+    trace: Trace  # of this walk alone: its records, visits, and the passages found so far
+    spent: tuple[ChatReply, ...]  # what each visit cost, without text
+    calls: dict[str, int]  # visits of each node
+    next: str  # the node to go to; "" ends the walk
+    end: str  # why it ended before the model said so
+    broken: str  # what the model could not do; "" where it kept to the form
+
+
+@dataclass(frozen=True)
+class Agent(ChatStage):
+    """What the kinds of agent share. `answering` are the stages of a single pass that answer from passages.
+
+    A forecast counts `requests`, the most that can be asked; a walk asks at most as many.
+    """
+
+    answering: tuple[Stage, ...]
+    tool: SearchTool
+    limits: AgentConfig
+    seed: int = 0
+    memory: Memory | None = field(default=None, compare=False)
+    replayed: Replayed = field(default_factory=Replayed, compare=False)
+
+    name = AGENT
+    reads = ("question.text", "question.history", "remembered", "ranked", "passages", *ACCESS)
+    writes = ("visits", "ranked", "passages", "prompt", "raw_text", "answer")
+    batch_size = 4
+    at_most = True
+    KEEPS: ClassVar[bool] = False  # whether it begins with what the single pass has found
+    LIMITS: ClassVar[tuple[str, ...]] = ("results",)  # those that can change its results
+
+    def identity(self) -> Mapping[str, Any]:
+        """The class with its version, its stages, and the limits that it heeds."""
+        return {**super().identity(), "limits": {name: getattr(self.limits, name) for name in self.LIMITS}}
+
+    def nodes(self) -> dict[str, Callable[[State], State]]:
+        """Return the nodes by name, the first one first; each sets `next`."""
+        raise NotImplementedError
+
+    def most_nodes(self) -> int:
+        """Return how many nodes a walk visits at most."""
+        raise NotImplementedError
+
+    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+        """Return one outcome for each trace, in order; side by side where the model gains nothing from batches."""
+        with ThreadPoolExecutor(min(len(traces), getattr(self.model, "concurrency", 1)) or 1) as pool:
+            walk = pool.map if isinstance(self.model, Concurrent) else map
+            return list(walk(self.outcome, traces))
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Walk the graph for one question."""
+        start = replace(trace, stages=(), prompt=None, raw_text=None, answer=None, visits=())
+        if not self.KEEPS:
+            start = replace(start, ranked=(), passages=())
+        first = State(trace=start, spent=(), calls={}, next="", end="", broken="")
+        state: State = self._graph.invoke(first, {"recursion_limit": self.most_nodes() + 1})
+        status: StageStatus = "ok"
+        reason = state["end"]
+        if state["broken"] and state["trace"].answer:
+            status, reason = "fallback", f"{state['broken']}; the answer before it counts"
+        elif state["broken"]:
+            status, reason = "fallback", f"{state['broken']}; the single pass answers"
+            alone = replace(state["trace"], ranked=trace.ranked, passages=trace.passages)
+            visit = Visit("generate", "from the passages of the single pass")
+            state = self.visit({**state, "trace": alone}, visit, *self.answering)
+        walked, spent = state["trace"], state["spent"]
+        if walked.failure and walked.answer is None:
+            status, reason = "failed", walked.failure.reason
+        visits = tuple(
+            replace(
+                visit,
+                seconds=cost.seconds,
+                tokens_in=cost.tokens_in,
+                tokens_out=cost.tokens_out,
+                cost_usd=cost.cost_usd,
+            )
+            for visit, cost in zip(walked.visits, spent, strict=True)
+        )
+        updates = {name: getattr(walked, name) for name in self.writes} | {"visits": visits}
+        earlier_s = sum(record.seconds if record.remembered else record.replayed_s for record in walked.stages)
+        outcome = chat_outcome(summed(spent), updates, status, reason)
+        return replace(outcome, replayed_s=earlier_s)
+
+    def visit(self, state: State, visit: Visit | None, *stages: Stage) -> State:
+        """Return the state after these stages; they add a visit themselves, or it is the one that is named.
+
+        A stage that added none could not read its model's reply: the walk is broken.
+        """
+        before = trace = state["trace"]
+        for stage in stages:
+            (trace,) = run_stage(stage, [trace], self.memory, replayed=self.replayed)
+        if visit is not None:
+            trace = replace(trace, visits=(*trace.visits, visit))
+        records = trace.stages[len(before.stages) :]
+        if len(trace.visits) == len(before.visits):
+            why = records[-1].reason
+            trace = replace(trace, visits=(*trace.visits, Visit(stages[0].name, why)))
+            state = {**state, "broken": why}
+        node = trace.visits[-1].node
+        calls = {**state["calls"], node: state["calls"].get(node, 0) + 1}
+        return {**state, "trace": trace, "calls": calls, "spent": (*state["spent"], _cost(records))}
+
+    def search(self, state: State, query: str, namespace: str) -> State:
+        """Return the state after a search, of which each span that is new is numbered after those before it.
+
+        The same search again ends the walk, as its results would be those that are there.
+        """
+        trace = state["trace"]
+        allowed = self.tool.namespaces(trace.question)
+        if namespace not in allowed:
+            refused = f"refused: {namespace!r} is none of {', '.join(allowed)}"
+            return self.visit(state, Visit("search", refused, query, namespace))
+        if any((one.query, one.namespace) == (query, namespace) for one in trace.visits if one.node == "search"):
+            return {**state, "end": f"the same search was asked for again: {query}"}
+        found = self.tool.find(trace.question, query, namespace, self.memory, self.replayed)
+        known = {hit.span for hit in trace.ranked}
+        new = [hit for hit in found.ranked if hit.span not in known]
+        read = replace(trace, ranked=(*trace.ranked, *new), stages=(*trace.stages, *found.stages))
+        visit = Visit("search", f"{len(new)} of {len(found.ranked)} are new", query, namespace, len(new))
+        state = self.visit({**state, "trace": read}, visit, self.tool.context(len(read.ranked)))
+        cost = _cost(state["trace"].stages[len(trace.stages) :])
+        return {**state, "spent": (*state["spent"][:-1], cost)}
+
+    def generate(self, state: State) -> State:
+        """Return the state after an answer from the passages so far."""
+        state = self.visit(state, Visit("generate", _numbers(state["trace"].passages)), *self.answering)
+        failure = state["trace"].failure
+        return {**state, "end": failure.reason, "next": ""} if failure else state
+
+    def most_passages(self, n: int) -> tuple[Passage, ...]:
+        """Return the longest context there can be, of `n` passages, as a forecast counts it."""
+        return self.tool.longest_context(n)
+
+    def answer_requests(self, trace: Trace) -> list[ChatRequest]:
+        """Return what an answer from the longest context asks."""
+        return [r for stage in self.answering if isinstance(stage, ChatStage) for r in stage.requests_for(trace)]
+
+    @cached_property
+    def _graph(self) -> Any:
+        from langchain_core.runnables import RunnableLambda
+        from langgraph.graph import END, START, StateGraph
+
+        builder, nodes = StateGraph(State), self.nodes()
+        for name, node in nodes.items():
+            builder.add_node(name, RunnableLambda(node))
+            builder.add_conditional_edges(
+                name,
+                lambda state: state["next"] if state["next"] and not state["broken"] else END,
+                {**{other: other for other in nodes}, END: END},
+            )
+        builder.add_edge(START, next(iter(nodes)))
+        return builder.compile()
+
+
+def _cost(records: Sequence[StageRecord]) -> ChatReply:
+    """Return what stages cost together, as of one call."""
+    return summed(
+        [
+            ChatReply(transient=one.curable, machine=one.machine, **{name: getattr(one, name) for name in SUMS})
+            for one in records
+        ]
+    )
+
+
+def _numbers(passages: Sequence[Passage]) -> str:
+    return f"of {len(passages)} passages" if len(passages) != 1 else "of 1 passage"

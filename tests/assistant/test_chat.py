@@ -1,0 +1,226 @@
+"""Conversations: what a turn reads, what is kept, and that nobody reads what he or she may not see."""
+
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rag_lab.assistant.chat import Chat
+from rag_lab.assistant.sessions import Sessions
+from rag_lab.config import PipelineConfig
+from rag_lab.data.questions_file import read_questions
+from rag_lab.errors import ConfigError, DamagedFile
+from rag_lab.models.protocols import ChatReply
+from rag_lab.pipeline import Pipeline
+from rag_lab.testing import HashEmbedder, ScriptedChat
+
+PUBLIC, SECRET = "The press runs at 140 bar.", "The press costs 99 euros, which is secret."
+
+
+@pytest.fixture
+def folder(tmp_path):
+    corpus = tmp_path / "set" / "corpus"
+    corpus.mkdir(parents=True)
+    (corpus / "open.txt").write_text(PUBLIC)
+    (corpus / "secret.txt").write_text(SECRET)
+    (corpus.parent / "attributes.yaml").write_text("- {files: secret.txt, permissions: [board]}\n")
+    return corpus
+
+
+def parrot(request):
+    """Repeat everything that was shown, in the shape that was asked for."""
+    shown = " ".join(message.content for message in request.messages[1:]).replace('"', "'").replace("\n", " ")
+    if "class" in (request.json_schema or {}).get("properties", {}):
+        return '{"class": "specific", "rewritten": "press bar euros costs", "hyde": false}'
+    if request.json_schema is None:  # a summary
+        return shown[-400:]
+    return f'{{"answer": "{shown[-2000:]}", "citations": [1, 2]}}'
+
+
+def pipeline(folder, home, model=None, **settings):
+    config = PipelineConfig().override(
+        {"answer.name": "llm", "retrieval.mode": "bm25"} | {k.replace("__", "."): v for k, v in settings.items()}
+    )
+    model = model or ScriptedChat(parrot)
+    made = Pipeline(folder, config, home=home, progress=False)
+    return made.replace(generation_model=model, understanding_model=model, embedding_model=HashEmbedder())
+
+
+def test_a_turn_reads_the_last_exchange_and_a_summary_of_every_six_messages(folder, tmp_path):
+    model = ScriptedChat(parrot)
+    chat = Chat(pipeline(folder, tmp_path, model))
+    for n in range(4):
+        trace = chat.ask(f"question {n} about the press")
+    assert [turn.content for turn in trace.remembered.turns][0] == "question 2 about the press"
+    assert (len(trace.remembered.turns), trace.remembered.n_turns) == (2, 6)
+    assert trace.remembered.summary
+    records = {record.stage: record for record in trace.stages}
+    assert records["remember"].reason == "6 of 6 turns are summed up"
+    assert trace.proposed_query == "press bar euros costs"
+    assert chat.ask("one more").remembered.summary == trace.remembered.summary  # made once, not extended before 12
+
+
+def test_a_session_goes_on_elsewhere_and_is_its_person_s(folder, tmp_path):
+    first = Chat(pipeline(folder, tmp_path), "line-3", person="anna")
+    first.ask("How hard does the press push?")
+    again = Chat(pipeline(folder, tmp_path), "line-3", person="anna")
+    assert [turn.question for turn in again.turns] == ["How hard does the press push?"]
+    with pytest.raises(ConfigError, match="'line-3' is not one of this person on these documents"):
+        Chat(pipeline(folder, tmp_path), "line-3", person="ben")
+    sessions, corpus = Sessions(tmp_path), str(folder.resolve())
+    assert sessions.latest("anna", corpus) == "line-3"
+    assert sessions.latest("ben", corpus) is None
+    Chat(pipeline(folder, tmp_path), "line-4", person="anna")
+    assert sessions.latest("anna", corpus) in ("line-3", "line-4")
+    for bad in ("", "a\nb", "x" * 101):
+        with pytest.raises(ConfigError, match="cannot name a session"):
+            Chat(pipeline(folder, tmp_path), bad)
+
+
+def test_settings_change_between_turns_and_the_last_answer_is_made_again(folder, tmp_path):
+    chat = Chat(pipeline(folder, tmp_path))
+    with pytest.raises(ConfigError, match="Nothing was asked yet"):
+        chat.again()
+    chat.ask("How hard does the press push?")
+    before = chat.turns[0].answer
+    trace = chat.set("answer.name", "extract").again()
+    assert trace.answer.text == PUBLIC != before
+    assert [turn.answer for turn in chat.turns] == [PUBLIC]
+    assert chat.pipeline.config.conversation.memory == "summary_and_exchange"
+    plain = Chat(pipeline(folder, tmp_path, conversation__memory="window", conversation__window_turns=4))
+    assert plain.pipeline.config.conversation.memory == "window" or plain.pipeline.config.conversation.window_turns == 4
+
+
+def test_turns_are_exported_as_follow_up_questions(folder, tmp_path):
+    chat = Chat(pipeline(folder, tmp_path, answer__name="extract"), "s")
+    for text in ("How hard does the press push?", "And the bar?"):
+        chat.ask(text)
+    assert chat.export(tmp_path / "questions.jsonl") == 2
+    questions, problems = read_questions(tmp_path / "questions.jsonl", {"open.txt", "secret.txt"}, 1)
+    assert not problems
+    assert [question.question_id for question in questions] == ["s-1", "s-2"]
+    assert [turn.content for turn in questions[1].history] == ["How hard does the press push?", PUBLIC]
+    assert questions[0].evidence[0].source == "open.txt"
+
+
+@pytest.mark.slow
+def test_no_forbidden_fact_is_shown_in_500_turns_with_rights_that_change(folder, tmp_path):
+    dice = random.Random(5)
+    leaks = []
+    model = ScriptedChat(parrot)
+    made = pipeline(folder, tmp_path, model)
+    chat = Chat(made, "mixed")
+    for n in range(500):
+        chat.may_see = ("board",) if dice.random() < 0.3 else ()
+        asked = len(model.requests)
+        trace = chat.ask(f"{n}: what does the press cost, and its bar?")
+        shown = [message.content for request in model.requests[asked:] for message in request.messages]
+        shown += [trace.answer.text if trace.answer else "", *(turn.answer or "" for turn in chat.turns)]
+        if not chat.may_see and any("99 euros" in text for text in shown):
+            leaks.append(n)
+        if n % 50 == 49:  # a long history costs time, not rights
+            chat = Chat(made, f"mixed {n}")
+    assert leaks == []
+    assert any("99 euros" in message.content for request in model.requests for message in request.messages)
+
+
+def test_what_came_from_a_file_that_is_gone_is_not_read_again(folder, tmp_path):
+    chat = Chat(pipeline(folder, tmp_path), "s", may_see=("board",))
+    chat.ask("What does the press cost?")
+    (folder / "secret.txt").unlink()
+    (folder.parent / "attributes.yaml").unlink()
+    assert Chat(pipeline(folder, tmp_path), "s", may_see=()).turns == []
+
+
+def test_two_processes_in_one_session_lose_no_turn(folder, tmp_path):
+    Chat(pipeline(folder, tmp_path), "s")
+    sessions = Sessions(tmp_path)
+    threads = [threading.Thread(target=lambda: [sessions.ask("s", "q") for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [turn.number for turn in sessions.turns("s")] == list(range(1, 81))
+
+
+def test_a_damaged_file_is_a_sentence(folder, tmp_path):
+    chat = Chat(pipeline(folder, tmp_path), "s")
+    chat.ask("How hard does the press push?")
+    with sqlite3.connect(tmp_path / "sessions.sqlite") as database:
+        database.execute("UPDATE turns SET citations = '[{'")
+    with pytest.raises(Exception, match="a turn of 's' cannot be read; move it away"):
+        _ = chat.turns
+    (tmp_path / "sessions.sqlite").write_bytes(b"SQLite format 3\0 cut short")
+    for name in ("sessions.sqlite-wal", "sessions.sqlite-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    with pytest.raises(DamagedFile, match="move it away, and conversations begin anew"):
+        Chat(pipeline(folder, tmp_path), "s")
+
+
+def test_an_answer_that_failed_leaves_the_question_to_be_asked_again(folder, tmp_path):
+    replies = [ChatReply(error="down", transient=True), '{"answer": "140 bar.", "citations": [1]}']
+    chat = Chat(pipeline(folder, tmp_path, ScriptedChat(replies)), "s")
+    assert chat.ask("How hard does the press push?").failure
+    assert chat.pending.question == "How hard does the press push?"
+    assert chat.again().answer.text == "140 bar."
+    assert chat.pending is None
+    with pytest.raises(ConfigError, match="The question is empty"):
+        chat.ask("  ")
+
+
+_KILLED = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_chat import Chat, ScriptedChat, parrot, pipeline
+class Counted(ScriptedChat):
+    def generate(self, requests):
+        replies = super().generate(requests)
+        with open({calls!r}, "a") as file:
+            file.write("call\\n" * len(requests))
+        return replies
+after = int(sys.argv[1])
+chat = Chat(pipeline(Path({folder!r}), Path({home!r}), Counted(parrot)), "s")
+import rag_lab.stages.run_stage as stages
+run = stages.run_stage
+import rag_lab.pipeline as module
+n = 0
+def counted(*args, **settings):
+    global n
+    n += 1
+    if n == after:
+        os.kill(os.getpid(), 9)
+    return run(*args, **settings)
+module.run_stage = counted
+if chat.pending is not None:
+    chat.again()
+while len(chat.turns) < 5:
+    chat.ask(f"question {{len(chat.turns)}} about the press")
+"""
+
+
+@pytest.mark.slow
+def test_a_chat_that_is_killed_20_times_loses_nothing_and_makes_no_call_twice(folder, tmp_path):
+    from pathlib import Path
+
+    tests, calls = str(Path(__file__).parent), tmp_path / "calls"
+    code = _KILLED.format(tests=tests, calls=str(calls), folder=str(folder), home=str(tmp_path / "home"))
+    dice, kills = random.Random(3), 0
+    while kills < 20:
+        done = subprocess.run([sys.executable, "-c", code, str(dice.randint(2, 30))], capture_output=True, text=True)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9, done.stderr
+        kills += 1
+    subprocess.run([sys.executable, "-c", code, "1000000"], check=True)
+    undisturbed = tmp_path / "other"
+    model = ScriptedChat(parrot)
+    chat = Chat(pipeline(folder, undisturbed, model), "s")
+    for n in range(5):
+        chat.ask(f"question {n} about the press")
+    killed = Chat(pipeline(folder, tmp_path / "home"), "s")
+    assert [(turn.question, turn.answer) for turn in killed.turns] == [(t.question, t.answer) for t in chat.turns]
+    assert calls.read_text().count("call") == len(model.requests)
