@@ -42,7 +42,6 @@ def may_see(question: Question, namespace: str, permissions: Sequence[str]) -> b
 
 def _is_allowed(label: str, question: Question) -> bool:
     namespace, permissions = json.loads(label)
-    wanted = (question.namespace,) if isinstance(question.namespace, str) else question.namespace
-    if wanted is not None and namespace not in wanted:
+    if question.namespaces is not None and namespace not in question.namespaces:
         return False
     return question.may_see is None or not permissions or any(name and name in question.may_see for name in permissions)

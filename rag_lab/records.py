@@ -123,6 +123,11 @@ class Question:
     forbidden: tuple[str, ...] = ()  # facts that its asker must not be told; no model reads them
 
     @property
+    def namespaces(self) -> tuple[str, ...] | None:
+        """The namespaces that are searched, None for all."""
+        return (self.namespace,) if isinstance(self.namespace, str) else self.namespace
+
+    @property
     def is_labelled(self) -> bool:
         """Whether anything is known of its answer: where it stands, what it is, or that there is none."""
         return bool(self.evidence or self.not_relevant or self.answers or not self.answerable)

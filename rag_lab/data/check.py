@@ -121,8 +121,8 @@ def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
     problems = []
     for asked in dataset.questions:
         reasons = []
-        if asked.namespace is not None and all(namespace != asked.namespace for namespace, _ in attributes):
-            reasons.append(f"names the namespace {asked.namespace!r}, which no file is in")
+        if asked.namespaces is not None and all(namespace not in asked.namespaces for namespace, _ in attributes):
+            reasons.append(f"names the namespace {', '.join(asked.namespaces)!r}, which no file is in")
         if asked.may_see and all(set(permissions).isdisjoint(asked.may_see) for _, permissions in attributes):
             reasons.append(f"has may_see {list(asked.may_see)}, none of which a file asks for")
         reasons = [f"{reason}; correct it or attributes.yaml" for reason in reasons]

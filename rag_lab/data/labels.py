@@ -32,7 +32,7 @@ from rag_lab.records import Document, Evidence, Problem, Question
 
 Line = dict[str, Any]  # a line of questions.jsonl
 Passage = tuple[str, int | None, str]  # file, page counted from 1, and the words there
-Asked = tuple[str, frozenset[str] | None, str | None]  # words, permissions, namespace
+Asked = tuple[str, frozenset[str] | None, tuple[str, ...] | None]  # words, permissions, namespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def questions_file(dataset: Dataset) -> Path:
 def asked_by(question: Question) -> Asked:
     """Return what a label goes by: the same words of another asker are another question, of other documents."""
     permissions = None if question.may_see is None else frozenset(question.may_see)
-    return same_text(question.text), permissions, question.namespace
+    return same_text(question.text), permissions, question.namespaces
 
 
 def labelled_questions(dataset: Dataset) -> dict[Asked, Question]:
@@ -104,8 +104,9 @@ def write_label(
         lines = _lines(path)
         known = {place: line for place, text in enumerate(lines) if (line := _read(text)) is not None}
         permissions = None if question.may_see is None else list(question.may_see)
+        namespace = list(question.namespace) if isinstance(question.namespace, tuple) else question.namespace
         for place, line in known.items():  # the same, asked of the same documents for the same asker
-            is_same_asker = (line.get("namespace"), line.get("may_see")) == (question.namespace, permissions)
+            is_same_asker = (line.get("namespace"), line.get("may_see")) == (namespace, permissions)
             same_words = same_text(str(line.get("question", ""))) == same_text(question.text)
             if same_words and is_same_asker and not line.get("history"):
                 before = lines[place]
@@ -118,7 +119,7 @@ def write_label(
                 name = f"q{n}"
             line = {"id": name, "question": question.text, "answers": []}
             line |= {} if permissions is None else {"may_see": permissions}
-            line |= {} if question.namespace is None else {"namespace": question.namespace}
+            line |= {} if namespace is None else {"namespace": namespace}
         if passage := answered_by or not_answered_by:
             source, page, quote = passage
             item = {

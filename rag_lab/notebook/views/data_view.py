@@ -32,7 +32,7 @@ def question_view(question: Question) -> Page:
         ("Class", question.query_class or ""),
         ("Tags", ", ".join(question.tags)),
         ("Asker may see", "" if question.may_see is None else ", ".join(question.may_see) or "what is open to all"),
-        ("Documents of", question.namespace or ""),
+        ("Documents of", ", ".join(question.namespaces or ())),
     )
     facts, text = [(name, fact) for name, fact in known if fact], TextView()
     text.fact("Question", question.text)
