@@ -341,7 +341,7 @@ class Pipeline:
 
     def as_runnable(self, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Any:
         """Return a `Runnable` of LangChain's: a question, or one with its history, becomes answer, citations, trace."""
-        from rag_lab.pipeline_runnable import PipelineRunnable
+        from rag_lab.stages.pipeline_runnable import PipelineRunnable
 
         def run(question: Question, progress: Progress | None) -> Trace:
             with span("ask"):

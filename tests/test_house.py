@@ -152,31 +152,32 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_352,  # 1_100
-    "_kit": 1_925,  # 1_800
-    "memory": 1_385,  # 1_300
-    "models": 7_656,  # 7_300
-    "stores": 1_483,  # 1_500
-    "corpus": 4_750,  # 4_600
-    "data": 2_310,  # 2_100
-    "stages": 4_281,  # 4_100
-    "corpus_profile": 393,  # 400
-    "statistics": 3_500,  # 3_500
-    "evaluation": 3_302,  # 3_300
-    "runs": 1_240,  # 1_200
-    "comparison": 4_987,  # 4_400
-    "report": 3_030,  # 2_700
-    "experiment": 9_230,  # 7_600
-    "notebook": 2_650,  # 2_600
-    "testing": 1_222,  # 1_200
-    "cli": 2_600,  # 2_300
+    "ground": 1_410,  # 1_100
+    "_kit": 1_913,  # 1_800
+    "memory": 1_375,  # 1_300
+    "models": 7_078,  # 7_300
+    "stores": 1_297,  # 1_500
+    "corpus": 4_545,  # 4_600
+    "data": 2_188,  # 2_100
+    "stages": 4_991,  # 4_100
+    "assistant": 656,  # 750
+    "corpus_profile": 332,  # 400
+    "statistics": 3_361,  # 3_500
+    "evaluation": 3_202,  # 3_300
+    "runs": 1_230,  # 1_200
+    "comparison": 4_761,  # 4_400
+    "report": 2_921,  # 2_700
+    "experiment": 8_453,  # 7_600
+    "notebook": 2_670,  # 2_600
+    "testing": 1_212,  # 1_200
+    "cli": 2_789,  # 2_300
 }
-MOST_MODULES = 400
-MOST_NAMED = 73  # classes, functions and methods for each 1,000 lines; 60
-MOST_IMPORTS = 80  # of 1,000 lines; 60
+MOST_MODULES = 300
+MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60
+MOST_IMPORTS = 68  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 47  # private functions of fewer than five statements that their file names once
-MOST_DIALECT = 2  # names with a word of the table in CONTRIBUTING.md; 0
+MOST_CALLED_ONCE = 35  # private functions of fewer than five statements that their file names once
+MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other
 

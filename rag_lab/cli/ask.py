@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.shared_options import Person, Settings, open_pipeline, permissions_given
+from rag_lab.cli.shared_options import Person, Settings, open_pipeline, permissions_of_asker
 from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError
 
@@ -66,7 +66,7 @@ def ask(
                 f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
             ) from None
     pipeline = open_pipeline(dataset, settings)
-    permissions = permissions_given(pipeline.dataset.corpus_dir, person, may_see)
+    permissions = permissions_of_asker(pipeline.dataset.corpus_dir, person, may_see)
     # The same is said of a namespace that is not there and of one that is closed: whose documents exist is no answer.
     asker = records.Question("asked", "", may_see=permissions, namespace=namespace)
     allowed = access.allowed_labels(pipeline.index.chunks.labels, asker)

@@ -9,7 +9,7 @@ import typer
 
 from rag_lab.cli import completion
 from rag_lab.cli.ask import DEFAULT_DATASET, answer_text
-from rag_lab.cli.shared_options import Person, Settings, open_pipeline, parse_settings, permissions_given
+from rag_lab.cli.shared_options import Person, Settings, open_pipeline, parse_settings, permissions_of_asker
 from rag_lab.errors import ConfigError, RagLabError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def chat(
 
     pipeline = open_pipeline(dataset, settings)
     corpus_dir = pipeline.dataset.corpus_dir
-    permissions = permissions_given(corpus_dir, person, None)
+    permissions = permissions_of_asker(corpus_dir, person, None)
     if latest and session is None:
         session = Sessions(pipeline.home).latest(person or "", str(corpus_dir.resolve()))
     talk = Chat(pipeline, session, person=person or "", may_see=permissions)
@@ -148,7 +148,7 @@ def write(
     if style not in ("technical", "general"):
         raise ConfigError(f"--style is technical or general, not {style!r}.")
     pipeline = open_pipeline(dataset, settings)
-    permissions = permissions_given(pipeline.dataset.corpus_dir, person, None)
+    permissions = permissions_of_asker(pipeline.dataset.corpus_dir, person, None)
     calls = 1 + 2 * parts
     typer.echo(f"At most {calls} calls of {pipeline.config.models.report}.", err=True)
     if calls >= _ASKS_FROM and not yes:

@@ -139,7 +139,7 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
     return Pipeline(Dataset.load(dataset, labelled=False), config)
 
 
-def permissions_given(corpus_dir: Path, person: str | None, may_see: list[str] | None) -> tuple[str, ...] | None:
+def permissions_of_asker(corpus_dir: Path, person: str | None, may_see: list[str] | None) -> tuple[str, ...] | None:
     """Return the permissions of who asks, by name or by themselves; None where nothing is withheld."""
     from rag_lab.corpus.users import permissions_of
 

@@ -171,7 +171,7 @@ def _share_closed(trace: Trace, visible: metric.Visible | None) -> float | metri
     return sum(not visible(trace.question, source) for source in shown) / len(shown) if shown else 0.0
 
 
-def _told(trace: Trace) -> float | metric.Gap:
+def _forbidden_fact(trace: Trace) -> float | metric.Gap:
     """Return whether a forbidden fact was told; facts are compared by their words."""
     if not trace.question.forbidden:
         return metric.Gap("not_applicable", "no fact is forbidden to its asker")
@@ -200,7 +200,7 @@ ACCESS = metric.Family(
         ),
     ),
     lambda name, info, argument, tools: (
-        metric.TraceMetric(name, info.needs, _told)
+        metric.TraceMetric(name, info.needs, _forbidden_fact)
         if name == "access.told"
         else metric.TraceMetric(name, info.needs, partial(_share_closed, visible=tools.visible), is_traced=False)
     ),

@@ -16,7 +16,7 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.costs import MANY_TIMES, Price, average, surplus
 from rag_lab.comparison.tables.effects import NotWorse
-from rag_lab.comparison.tables.reliability import unchanged_fields
+from rag_lab.comparison.tables.reliability import shared_fields
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.statistics.effects import factor_values, level_text
 from rag_lab.statistics.verdict import NO_DIFFERENCE
@@ -176,7 +176,7 @@ def pair_verdict(comparison: Comparison, variant: str, against: str, metric: str
     row, state = comparison.pair(variant, against, metric), comparison.state(variant)
     if row is not None:
         if 0 < int(row["n"]) == int(row["ties"]):
-            one = replace(one, unchanged=unchanged_fields(comparison, variant, against, metric))
+            one = replace(one, unchanged=shared_fields(comparison, variant, against, metric))
         return _measured(one, row, row["difference"], comparison.sign(metric))
     if state == "failed" or state == "stopped":
         return replace(one, word="failed" if state == "failed" else "stopped", why=comparison.failed[variant])

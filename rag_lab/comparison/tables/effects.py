@@ -10,7 +10,7 @@ import pandas as pd
 from rag_lab._kit.wording import counted, listing, some_of, with_interval
 from rag_lab.comparison.tables.bounds import bound_arms
 from rag_lab.comparison.tables.costs import Price, average
-from rag_lab.comparison.tables.reliability import unchanged_fields, withheld
+from rag_lab.comparison.tables.reliability import shared_fields, withheld
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError
 from rag_lab.statistics import effects as designs
@@ -336,4 +336,4 @@ def _is_withheld(tables: RunTables, variant: str, against: str, metric: str) -> 
         return True
     row = tables.pair(variant, against, metric)
     is_tied = row is not None and 0 < int(row["n"]) == int(row["ties"])
-    return is_tied and bool(unchanged_fields(tables, variant, against, metric))
+    return is_tied and bool(shared_fields(tables, variant, against, metric))

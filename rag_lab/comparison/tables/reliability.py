@@ -173,7 +173,7 @@ def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
     )
 
 
-def unchanged_fields(tables: RunTables, variant: str, against: str, metric: str) -> str:
+def shared_fields(tables: RunTables, variant: str, against: str, metric: str) -> str:
     """Return the fields that a metric reads where two variants have them all alike, else "".
 
     A metric that reads nothing that a change touches is blind to it; that all scores are equal is then no finding.
