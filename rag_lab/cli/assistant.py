@@ -34,7 +34,9 @@ def chat(
     person: Person = None,
     settings: Settings = None,
 ) -> None:
-    """Talk with documents: follow-up questions are understood, answers cite source and page.
+    """Talk with documents, with follow-up questions.
+
+    A session is kept: it goes on where it was left, also after a kill. Answers cite source and page.
 
     \b
     Examples:
@@ -125,7 +127,9 @@ def write(
     person: Person = None,
     settings: Settings = None,
 ) -> None:
-    """Write a report from documents: an outline, then each section drafted from its passages and reviewed.
+    """Write a report from documents.
+
+    An outline, then each section drafted from its passages and reviewed; citations are checked.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ from rag_lab.records import Question, Score, Trace
 if TYPE_CHECKING:
     from rag_lab.statistics.scales import Scale
 
-Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings", "rights"]
+Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings", "rights", "forbidden"]
 Needs = frozenset[Need]
 Visible = Callable[[Question, str], bool]  # who asks, and a file
 
@@ -240,6 +240,8 @@ def question_gap(question: Question, needs: Needs) -> Gap | None:
     unanswerable = "" if question.answerable else ": the documents do not hold the answer"
     if "evidence" in needs and (unanswerable or not question.evidence):
         return Gap("not_applicable", f"the question has no evidence{unanswerable}")
+    if "forbidden" in needs and not question.forbidden:
+        return Gap("not_applicable", "no fact is forbidden to its asker")
     if "rights" in needs and question.may_see is None and question.namespace is None:
         return Gap("not_applicable", "its asker may see everything")
     if "reference" in needs and not question.answers:

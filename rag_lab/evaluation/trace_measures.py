@@ -171,10 +171,8 @@ def _share_closed(trace: Trace, visible: metric.Visible | None) -> float | metri
     return sum(not visible(trace.question, source) for source in shown) / len(shown) if shown else 0.0
 
 
-def _forbidden_fact(trace: Trace) -> float | metric.Gap:
+def _forbidden_fact(trace: Trace) -> float:
     """Return whether a forbidden fact was told; facts are compared by their words."""
-    if not trace.question.forbidden:
-        return metric.Gap("not_applicable", "no fact is forbidden to its asker")
     answer, remembered = trace.answer or Answer(""), trace.remembered
     earlier = [turn.content for turn in remembered.turns if turn.role == "assistant"]
     quotes = [citation.quote for citation in answer.citations]
@@ -195,7 +193,7 @@ ACCESS = metric.Family(
         metric.MetricInfo(
             "access.told",
             "1 where a fact forbidden to the asker stands in the answer, its citations or what is remembered, else 0.",
-            frozenset({"answer"}),
+            frozenset({"answer", "forbidden"}),
             higher_is_better=False,
         ),
     ),

@@ -44,6 +44,8 @@ class Box:
     is_stage: bool = True
 
 
+# What writes reports: no step of a question reads it.
+OF_REPORTS = ("prompts.outline", "prompts.section_", "prompts.review")
 BOXES = (
     Box("understand", "Understand", ("query.rewrite",), ("query.", "prompts.", "conversation.")),
     Box("hyde", "HyDE", ("query.hyde",), ("query.hyde", "query.class_to_hyde", "retrieval.hyde", "prompts.hyde")),
@@ -52,7 +54,7 @@ BOXES = (
     Box("rerank", "Rerank", ("rerank.name",), ("rerank.",)),
     Box("select", "Select", ("select.cut", "select.diversity"), ("select.",)),
     Box("context", "Context", ("answer.context_tokens",), ("answer.context",)),
-    Box("answer", "Answer", ("answer.name",), ("answer.", "seed", "prompts.answer")),
+    Box("answer", "Answer", ("answer.name",), ("answer.", "agent.", "seed", "prompts.answer", *OF_REPORTS)),
     Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store."), is_stage=False),
     Box("models", "Models", ("models.generation",), ("models.",), is_stage=False),
 )

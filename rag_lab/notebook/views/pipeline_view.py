@@ -15,6 +15,7 @@ from rag_lab.evaluation.registry import find_info
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.experiment.stage_identities import Readers, roles_used
 from rag_lab.models.model_card import ModelCard
+from rag_lab.notebook.bench.toggles import OF_REPORTS
 from rag_lab.notebook.views.view import Box, Page, TextView, View
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Score
@@ -46,7 +47,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "Reranking": ("rerank.", "models.cross_encoder", "models.likelihood"),
     "Selection": ("select.",),
     "Context": ("answer.context",),
-    "Answer": ("answer.", "models.generation", "prompts.answer", "seed"),
+    "Answer": ("answer.", "agent.", "models.generation", "prompts.answer", "seed", "models.report", *OF_REPORTS),
 }
 _MODULES = {step.slot: step.module for step in STEPS if step.slot}  # by slot, the key that an object replaces
 _OF_DOCUMENTS = {"splitter": "corpus.splitter", "file_readers": "corpus.readers", "store": "store.name"}
