@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_lab.assistant.report_stages import Review, WriteDraft, WriteOutline
 from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Message
@@ -110,6 +111,7 @@ TRACE = Trace(
     search_query="pressure of P-2",
     hyde_route="fuzzy",
     passages=(Passage(1, "a#1", "a.md", 3, 0, 4, "text"),),
+    raw_text="P-2 runs.",
 )
 STAGES = {
     "understanding": lambda model, own: LlmUnderstanding(model, prompt=own),
@@ -117,6 +119,10 @@ STAGES = {
     "hyde": lambda model, own: Hyde(model, 32, prompt=own),
     "summary": lambda model, own: Summarize(model, 1, 60, prompt=own),
     "answer": lambda model, own: Generate(model, 60, 0.0, prompt=own),
+    "outline": lambda model, own: WriteOutline(model, 2, prompt=own),
+    "section_technical": lambda model, own: WriteDraft(model, "presses", 60, prompt=own),
+    "section_general": lambda model, own: WriteDraft(model, "presses", 60, prompt=own, style="general"),
+    "review": lambda model, own: Review(model, "presses", 60, prompt=own),
 }
 WORDS = {
     "understanding": ("{{ question }}|{{ (history | first).content if history }}|{{ classes | join(' ') }}",
@@ -127,6 +133,10 @@ WORDS = {
     "answer": ("{{ question }}|{{ context }}|{{ passages | map(attribute='source') | join }}|"
                "{{ (history | last).content if history }}|{{ not_found }}",
                "And P-2?|[1] (a.md, page 3)\ntext|a.md|40 bar.|The documents do not say."),
+    "outline": ("{{ topic }}|{{ parts }}|{{ context }}", "And P-2?|2|[1] (a.md, page 3)\ntext"),
+    **dict.fromkeys(("section_technical", "section_general"),
+                    ("{{ topic }}|{{ section }}|{{ context }}", "presses|And P-2?|[1] (a.md, page 3)\ntext")),
+    "review": ("{{ topic }}|{{ section }}|{{ draft }}", "presses|And P-2?|P-2 runs."),
 }  # fmt: skip
 
 
