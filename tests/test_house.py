@@ -152,7 +152,7 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_410,  # 1_100
+    "ground": 1_390,  # 1_100
     "_kit": 1_913,  # 1_800
     "memory": 1_375,  # 1_300
     "models": 7_078,  # 7_300
@@ -168,9 +168,9 @@ MOST_LINES = {
     "comparison": 4_761,  # 4_400
     "report": 2_921,  # 2_700
     "experiment": 8_453,  # 7_600
-    "notebook": 2_670,  # 2_600
+    "notebook": 2_673,  # 2_600
     "testing": 1_212,  # 1_200
-    "cli": 2_789,  # 2_300
+    "cli": 2_793,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60
