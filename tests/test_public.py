@@ -20,6 +20,7 @@ from rag_lab.runs.run_folder import RunFolder
 
 PUBLIC = [
     "Bench",
+    "Chat",
     "Dataset",
     "Metric",
     "Pipeline",
@@ -36,6 +37,7 @@ PUBLIC = [
     "status",
     "sweep",
     "traced",
+    "write",
 ]
 HEAVY = ["torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "chromadb", "ragas"]
 HEAVY += ["pandas", "matplotlib"]
