@@ -270,17 +270,17 @@ def test_from_a_difference_the_questions_stand_by_the_largest_change(page: Page,
     assert page.locator("[name=order]").input_value() == "changed"
 
 
-def test_the_page_runs_without_errors_and_draws(run: RunFolder, tmp_path: Path) -> None:
+def test_the_page_runs_without_errors_and_draws(page: Page, run: RunFolder, tmp_path: Path) -> None:
     import numpy as np
     from matplotlib.image import imread
 
     shot = tmp_path / "page.png"
-    with browser() as page:
-        seen = watch(page)
-        page.goto(write_report(run.path).as_uri())
-        assert page.locator("#f-count").inner_text() == "12 of 12 questions"
-        assert page.locator("form.filter").is_visible()
-        page.screenshot(path=shot)
+    with fresh(page) as one:
+        seen = watch(one)
+        one.goto(write_report(run.path).as_uri())
+        assert one.locator("#f-count").inner_text() == "12 of 12 questions"
+        assert one.locator("form.filter").is_visible()
+        one.screenshot(path=shot)
     assert seen == Watched()
     pixels = imread(shot)
     assert pixels.shape[1] == 1280
