@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,7 +68,8 @@ def chat(
             typer.echo(f"rag-lab: {error}", err=True)
         except EOFError:
             break
-    typer.echo(f"To go on: rag-lab chat --session {talk.session}")
+    words = ["rag-lab", "chat", "--session", talk.session, "--dataset", dataset, *(["--as", person] if person else [])]
+    typer.echo(f"To go on: {shlex.join(words)}")
 
 
 def _line() -> str:
