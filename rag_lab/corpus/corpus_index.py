@@ -193,16 +193,19 @@ class CorpusIndex:
         seconds = float(json.loads(took.read_bytes())["seconds"]) if took.is_file() else None
         return {"chunks": self.manifest.n_children, "seconds": seconds, "bytes": texts + bytes_on_disk(folder)}
 
-    @cached_property
+    @property
     def truncation(self) -> TruncatedChildren | None:
         """What the embedding model never reads of the children; None where it does not say how much it reads.
 
         No weights are loaded. What was counted is kept with what the index is searched by.
         """
+        # Weights from a hub say it only once they are here: None is not kept.
+        return None if self.vectors.embedder.most_tokens is None else self._truncation
+
+    @cached_property
+    def _truncation(self) -> TruncatedChildren:
         embedder = self.vectors.embedder
-        limit = embedder.most_tokens
-        if limit is None:
-            return None
+        limit = embedder.most_tokens or 0
         made_of = digest({"format": _COUNTS_FORMAT, "embedder": dict(embedder.identity())})
         folder = self.path / indexes.SEARCHED / f"unread-{made_of[:32]}"
         with whole_folder(folder) as partial:
