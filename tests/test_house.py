@@ -165,12 +165,12 @@ MOST_LINES = {
     "statistics": 3_361,  # 3_500
     "evaluation": 3_202,  # 3_300
     "runs": 1_230,  # 1_200
-    "comparison": 4_761,  # 4_400
+    "comparison": 4_768,  # 4_400
     "report": 2_921,  # 2_700
-    "experiment": 8_453,  # 7_600
+    "experiment": 8_736,  # 7_600
     "notebook": 2_673,  # 2_600
     "testing": 1_212,  # 1_200
-    "cli": 2_795,  # 2_300
+    "cli": 2_845,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -1,4 +1,4 @@
-"""`rag-lab status`, `compare`, `open`, `report`, `export`: what a run says, here, in the browser and other programs."""
+"""`rag-lab status`, `compare`, `open`, `report`, `export`, `bundle`, `verify`: what a run says, here and elsewhere."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from rag_lab.cli import completion
 from rag_lab.cli.shared_options import Margins, Run, RunDir, WithoutKnown
 from rag_lab.cli.shell import next_steps, next_steps_of_run
 from rag_lab.errors import RagLabError
+from rag_lab.redaction import shown
 
 if TYPE_CHECKING:
     from rag_lab.experiment.sweep_status import SweepStatus
@@ -184,6 +185,54 @@ def export(
     for plan in opened.variants:
         if not opened.has_traces(plan.variant_id):
             typer.echo(f"{plan.label} has no traces and was left out.", err=True)
+
+
+def bundle(
+    run: RunDir,
+    target: Annotated[
+        Path | None, typer.Argument(help="The file; <name of the run>.ragrun.zip here where left out.", metavar="FILE")
+    ] = None,
+    documents: Annotated[
+        bool, typer.Option("--documents", help="With the texts of the passages, which are those of your documents.")
+    ] = False,
+) -> None:
+    """Write a run as one file that a stranger can check.
+
+    It holds scores and rankings of each question, plan, configurations, prompts, versions, digests of data and code,
+    and the report. The texts of documents stay out, unless you ask for them; quotes in labels and answers stay in.
+
+    \b
+    Examples:
+      rag-lab bundle results/decisive
+      rag-lab bundle results/decisive for_review.ragrun.zip --documents
+      rag-lab verify decisive.ragrun.zip
+    """
+    from rag_lab.experiment import bundle as bundles
+
+    path = bundles.bundle(run, target, documents=documents)
+    texts = "with" if documents else "without"
+    typer.echo(f"{path}: {path.stat().st_size / 1e6:,.1f} MB, {texts} the texts of documents")
+    next_steps(f"rag-lab verify {shlex.quote(str(path))}   here, or on another machine")
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(help="A file that `rag-lab bundle` wrote.", metavar="FILE")],
+) -> None:
+    """Compute all that a bundle says once more.
+
+    That is every mean, interval, p and sentence, and the report. Nothing in the file is run. What differs is named, with both values; so are data, code and packages that are not
+    those of the run, by their digests. The exit status is 1 where the file says what does not follow from it.
+
+    \b
+    Example:
+      rag-lab verify decisive.ragrun.zip
+    """
+    from rag_lab.experiment import bundle as bundles
+
+    found = bundles.verify(file)
+    typer.echo(shown(str(found)))
+    if not found.agrees:
+        raise typer.Exit(1)
 
 
 def status(

@@ -23,7 +23,7 @@ CHANCE = 0.5
 MIN_QUESTIONS = 20  # for a judge to pass: with fewer, an interval is wider than what it should tell
 ENOUGH_OBJECTS = 0.9  # below this share of usable replies a metric cannot be believed
 _LOG = logging.getLogger(__name__)
-_FOLDER = "judge_checks"
+FOLDER = "judge_checks"
 _COMMAND = "rag-lab judge check"
 
 
@@ -203,7 +203,7 @@ def load_check(
     root = Path(folder or home())
     if not isinstance(judge, str):
         return _read(_record_path(judge, language, root))
-    found = [check for path in (root / _FOLDER).glob("*.json") if (check := _read(path)) and check.judge == judge]
+    found = [check for path in (root / FOLDER).glob("*.json") if (check := _read(path)) and check.judge == judge]
     found = [check for check in found if check.language == language]
     return max(found, key=lambda check: check.checked_at, default=None)
 
@@ -226,7 +226,7 @@ def judge_banner(judge: Mapping[str, Any] | str, folder: Path | str | None = Non
 
 
 def _record_path(identity: Mapping[str, Any], language: str, root: Path) -> Path:
-    return root / _FOLDER / f"{digest({'judge': dict(identity), 'language': language})}.json"
+    return root / FOLDER / f"{digest({'judge': dict(identity), 'language': language})}.json"
 
 
 def _read(path: Path) -> JudgeCheck | None:

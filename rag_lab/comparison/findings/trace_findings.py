@@ -48,7 +48,7 @@ def next_steps(comparison: Comparison) -> list[str]:
     if comparison.changes.most:
         steps.append(
             "Read the questions that changed most, then say which answer is better without seeing whose it is: "
-            f'in a notebook, `rag_lab.prefer("{comparison.run.path}")`.'
+            f'in a notebook, `rag_lab.prefer("results/{comparison.run.name}")`.'
         )
     return [*steps, *labels_wanted(comparison)]
 

@@ -100,18 +100,25 @@ class JudgeNote:
     passes: bool | None
 
 
+def known_judge(manifest: Mapping[str, Any], judge: str) -> Mapping[str, Any] | str:
+    """Return the identity of a judge that scores name, where the manifest has it; else its name."""
+    identity = manifest.get("judge")
+    return identity if isinstance(identity, dict) and model_name(identity) == judge else judge
+
+
 def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
     """Return a note for each judge that scored a metric of the run."""
     infos = {metric: tables.run.metric(metric) for metric in tables.quality_metrics}
     judged = [metric for metric, info in infos.items() if info is not None and "judge" in info.needs]
     rows = tables.scores[tables.scores["metric"].isin(judged)].fillna({"judge": ""})
-    identity, language = tables.manifest.get("judge"), str(tables.manifest.get("judge_language") or "")
+    language = str(tables.manifest.get("judge_language") or "")
+    folder = tables.run.path if (tables.run.path / judge_check.FOLDER).is_dir() else None  # as in a bundle
     notes = []
     for judge, part in rows[rows["judge"] != ""].groupby("judge", sort=False):
-        known = identity if isinstance(identity, dict) and model_name(identity) == judge else str(judge)
+        known = known_judge(tables.manifest, str(judge))
         check, banner = (
-            judge_check.load_check(known, language=language),
-            judge_check.judge_banner(known, language=language),
+            judge_check.load_check(known, folder, language),
+            judge_check.judge_banner(known, folder, language),
         )
         metrics = tuple(metric for metric in judged if metric in set(part["metric"]))
         sentence = f"Judged by {judge}: {', '.join(metrics)}. {banner}"
