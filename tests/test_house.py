@@ -170,7 +170,7 @@ MOST_LINES = {
     "experiment": 8_736,  # 7_600
     "notebook": 2_673,  # 2_600
     "testing": 1_212,  # 1_200
-    "cli": 2_845,  # 2_300
+    "cli": 2_846,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -220,8 +220,9 @@ def verify(
 ) -> None:
     """Compute all that a bundle says once more.
 
-    That is every mean, interval, p and sentence, and the report. Nothing in the file is run. What differs is named, with both values; so are data, code and packages that are not
-    those of the run, by their digests. The exit status is 1 where the file says what does not follow from it.
+    That is every mean, interval, p and sentence, and the report. Nothing in the file is run. What differs is named with
+    both values; so are data, code and packages that are not those of the run, by their digests. The exit status is 1
+    where the file says what does not follow from it.
 
     \b
     Example:

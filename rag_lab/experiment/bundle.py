@@ -127,7 +127,8 @@ def _copy(run: files.RunFolder, target: Path, documents: bool) -> None:
 
 def _without_documents(trace: Trace) -> Trace:
     """Return a trace without the texts of passages; places, labels, answers and their quotes stay."""
-    asked, passages = trace.question, tuple(replace(one, text="", parent_text="") for one in trace.passages)
+    asked = trace.question
+    passages = tuple(replace(one, text="", parent_text="") for one in trace.passages)
     evidence, others = (tuple(replace(e, context="") for e in some) for some in (asked.evidence, asked.not_relevant))
     question = replace(asked, evidence=evidence, not_relevant=others)
     return replace(trace, question=question, passages=passages, prompt=None)
