@@ -22,7 +22,7 @@ from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.experiment.built_in_designs import DESIGNS_OF, MIN_ROUND, N_MISSING, RACING, RESOLUTIONS, RaceConfig
 from rag_lab.experiment.design import DESIGNS, MAX_VARIANTS, ExperimentError
-from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS
+from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS, Claim
 
 Pairs = tuple[tuple[str, str], ...]  # (variant, against)
 PAIRS_RULE = "must be `all`, `baseline`, or a list of pairs of variants, as [[b, a]]"
@@ -109,6 +109,11 @@ class ExperimentConfig(Section):
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="chooses the questions where limits leave some out")
     race: RaceConfig | None = Field(None, description="rounds of the design `racing`; its defaults where null")
+    claims: list[Claim] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="published figures to be checked: {paper, metric, variant, value, tolerance, differs}",
+    )
 
     @field_validator("name")
     @classmethod

@@ -1,7 +1,7 @@
 """The plan of an experiment: everything is checked, and every question chosen, before anything runs."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from rag_lab.experiment.stage_identities import Readers, limit_problems, model_p
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.human_input import margin_problems
 from rag_lab.runs.omissions import left_out
-from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.runs.run_folder import Claim, RunFolder, VariantPlan
 from rag_lab.stores.registry import store_problem
 
 _LONGEST = 64  # of an experiment's name
@@ -118,7 +118,20 @@ class Plan:
             margins=self.margins,
             same=self.expansion.same,
             strict=self.experiment.strict,
+            claims=tuple(self.claims),
         )
+
+    @property
+    def claims(self) -> Iterator[Claim]:
+        """The published figures of what is run, by the variant's id and the metric's name in tables."""
+        names = dict(zip(self.experiment.metrics, (metric.name for metric in self.metrics), strict=True))
+        ids = {one.label: one.run_as for one in self.expansion.same}
+        ids |= {one.label: one.variant_id for one in self.variants} | {
+            one.variant_id: one.variant_id for one in self.variants
+        }
+        for one in self.experiment.claims:
+            if one.variant in ids:
+                yield replace(one, variant=ids[one.variant], metric=names.get(one.metric, one.metric))
 
 
 def plan(
@@ -280,6 +293,15 @@ def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
                 infos |= {metric: parsed.info, parsed.name: parsed.info}
         problems += margin_problems(config.margin, infos)
     problems += asking.objective_problems(config)
+    known = []
+    if expansion:
+        known = [*(one.variant_id for one in expansion.variants), *(one.label for one in expansion.variants)]
+        known += [one.label for one in expansion.same]
+    for claim in config.claims:
+        if claim.metric not in config.metrics and "metrics" not in draft.broken:
+            problems.append(f"claims: {unknown_name('metric', claim.metric, config.metrics)}")
+        if known and not config.only and claim.variant not in known:
+            problems.append(f"claims: {unknown_name('variant', claim.variant, known)}")
     configs = [variant.config for variant in expansion.variants] if expansion else [config.base]
     models = {(role, text) for one in configs for role, text in models_used(one, config.metrics).items()}
     if config.judge is not None:

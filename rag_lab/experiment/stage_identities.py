@@ -198,6 +198,13 @@ def effective(config: PipelineConfig, readers: Readers, *, usable: bool = False)
     return {"stages": stages, **({"on_truncation": config.on_truncation} if any(models_in(stages)) else {})}
 
 
+def is_inert(config: PipelineConfig, key: str, other: Any, readers: Readers) -> bool:
+    """Tell whether a key could have another value, and the pipeline were the same."""
+    with suppress(RagLabError):  # the other value does not go with the rest
+        return effective(config, readers) == effective(config.override({key: other}), readers)
+    return False
+
+
 def settings_without_effect(config: PipelineConfig, keys: Collection[str]) -> list[str]:
     """Return a sentence for each reason why some of the set `keys` change nothing, with what would let them."""
     reasons, defaults = _Reasons(Readers()), PipelineConfig().flat()

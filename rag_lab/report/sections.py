@@ -140,6 +140,14 @@ SECTIONS = (
         tables=lambda c: {"gain": [study_tables.gain_table(c)]},
     ),
     Section(
+        "claims",
+        "Published figures",
+        "Evidence",
+        EVERYWHERE,
+        lambda c: bool(c.run.claims),
+        tables=lambda c: {"claims": [study_tables.claims_table(c)]},
+    ),
+    Section(
         "scores",
         "Scores",
         "Scores",

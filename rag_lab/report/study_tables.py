@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rag_lab._kit.wording import DASH, p_value, plain, seconds, short_verdict, signed, signed_interval
+from rag_lab._kit.wording import DASH, interval, p_value, plain, seconds, short_verdict, signed, signed_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
 from rag_lab.comparison.findings.search_sentences import dropped
@@ -95,6 +95,35 @@ def gain_table(comparison: Comparison) -> Table:
             )
         )
     return Table("Share of the reachable gain", header, tuple(rows), names=2, words=1)
+
+
+def claims_table(comparison: Comparison) -> Table:
+    """Return a row a published figure: what was found here, whether that reproduces it, and what differs."""
+    header = (
+        "published in",
+        "variant",
+        "metric",
+        "figure",
+        "here",
+        "95% interval",
+        "off by",
+        "reproduced",
+        "what differs",
+    )
+    rows = []
+    for claim in comparison.run.claims:
+        cell = comparison.cell(claim.variant, claim.metric)
+        start = (claim.paper, comparison.name(claim.variant), claim.metric, plain(claim.value))
+        if not cell or not cell["scored"]:
+            rows.append((*start, DASH, DASH, DASH, "not measured", claim.differs))
+            continue
+        gap, is_inside = cell["mean"] - claim.value, cell["low"] <= claim.value <= cell["high"]
+        word = "no, but within chance" if is_inside else "no"
+        word = f"within {claim.tolerance:g}" if abs(gap) <= claim.tolerance else word
+        rows.append(
+            (*start, plain(cell["mean"]), interval(cell["low"], cell["high"]), signed(gap), word, claim.differs)
+        )
+    return Table("Published figures, and what was found here", header, tuple(rows), names=3, words=2)
 
 
 def evidence_tables(comparison: Comparison) -> list[Table]:

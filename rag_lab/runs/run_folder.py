@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.digest import whole_file
@@ -65,6 +65,22 @@ class VariantPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A published figure that a run checks: reproduced where the mean is nearer to `value` than `tolerance`.
+
+    `variant` is an id or a label; `differs` says in words what is another one here than in the paper's set-up.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    paper: str
+    metric: str
+    variant: str
+    value: Annotated[float, Field(ge=-_MOST, le=_MOST)]
+    tolerance: Annotated[float, Field(ge=0, le=_MOST)] = 0.01
+    differs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunFolder:
     """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids.
 
@@ -94,6 +110,7 @@ class RunFolder:
     changed_late: tuple[str, ...] = ()  # what else of the plan was changed then: see `runs.human_input`
     same: tuple[SamePipeline, ...] = ()  # combinations that are not run, since a variant is the same pipeline
     strict: bool = False  # one 5% for all that is concluded, instead of 5% for each family
+    claims: tuple[Claim, ...] = ()  # each of a variant's id and a metric of the run
 
     def __post_init__(self) -> None:
         """Declare each variant against the baseline where no pairs are declared."""

@@ -300,3 +300,29 @@ def test_a_sweep_without_a_file_and_without_labels_leaves_answers_on(unlabelled,
     assert not asked.leaves_out_answers and "metrics" not in asked.experiment()
     assert usual_metrics(str(write_dataset(tmp_path, "labelled"))) == METRICS
     assert usual_metrics(str(tmp_path / "nowhere")) == METRICS
+
+
+def test_claims_are_by_the_names_of_tables_and_unknown_ones_are_named(experiment):
+    claim = {"paper": "A, table 2", "metric": "retrieval.ndcg@10", "variant": "final_k-3", "value": 0.71}
+    checked = plan(experiment(claims=[claim]))
+    (found,) = checked.run_folder(checked.folder / "run").claims
+    assert (found.variant, found.value, found.tolerance) == ("final_k-3", 0.71, 0.01)
+    wrong = [claim | {"variant": "final_k-4"}, claim | {"metric": "retrieval.mrr@10"}, claim | {"vaule": 1}]
+    with pytest.raises(ExperimentError, match="vaule"):
+        plan(experiment(claims=wrong))
+    with pytest.raises(ExperimentError, match="did you mean 'final_k-3'.*\n.*claims: .*retrieval.mrr@10"):
+        plan(experiment(claims=wrong[:2]))
+
+
+def test_the_dry_run_names_the_stages_in_which_variants_differ_and_keys_that_nothing_reads(experiment):
+    variants = {
+        "a": {"query.hyde": "none", "query.rewrite": "none", "retrieval.mode": "bm25"},
+        "b": {"query.hyde": "none", "query.rewrite": "none", "retrieval.mode": "bm25", "rerank.final_k": 3},
+        "c": {"query.hyde": "none", "query.rewrite": "none", "retrieval.mode": "tfidf", "retrieval.dense_weight": 0.9},
+    }
+    text = describe(plan(experiment(design="list", factors={}, variants=variants)))
+    rows = {
+        line.split()[0]: line.split("  ")[-1].strip() for line in text.splitlines() if line[:2] in ("a ", "b ", "c ")
+    }
+    assert rows == {"a": "-", "b": "rerank, context", "c": "search_bm25, search_tfidf, retrieve"}
+    assert "- c: nothing reads retrieval.dense_weight here." in text

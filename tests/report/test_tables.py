@@ -15,8 +15,8 @@ from rag_lab.report.page.report_page import overview_html, to_html, to_markdown
 from rag_lab.report.score_tables import bill_table, coverage_table, scores_tables
 from rag_lab.report.sections import named_tables
 from rag_lab.report.shown_comparison import compare
-from rag_lab.report.study_tables import evidence_tables, front_table, gain_table
-from rag_lab.runs.run_folder import MANIFEST_FILE, read_json, write_json
+from rag_lab.report.study_tables import claims_table, evidence_tables, front_table, gain_table
+from rag_lab.runs.run_folder import MANIFEST_FILE, Claim, read_json, write_json
 
 
 def test_spent_stands_beside_estimated_and_is_no_provenance(synthetic, tmp_path):
@@ -246,3 +246,18 @@ def test_without_the_other_bound_there_is_no_section_and_nothing_leads_to_one(sy
     assert found.gain and not gain_table(found).rows
     assert 'id="gain"' not in to_html(found)
     assert "#gain" not in to_html(found)
+
+
+def test_a_published_figure_stands_next_to_ours(synthetic, tmp_path):
+    values = {synthetic.MAIN: {"base": np.linspace(0, 1, 21), "other": np.full(21, 0.25)}}
+    run = synthetic.write_run(tmp_path / "run", {"base": {}, "other": {"rerank.final_k": 3}}, values)
+    figures = {"near": ("base", 0.505), "by chance": ("base", 0.45), "far": ("other", 0.9)}
+    claims = tuple(Claim(paper, synthetic.MAIN, *figure, differs="stems") for paper, figure in figures.items())
+    replace(run, claims=(*claims, Claim("of a metric that is not here", "retrieval.mrr@3", "base", 0.1))).write_plan()
+    table = claims_table(read_comparison(run.path))
+    rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
+    words = ["within 0.01", "no, but within chance", "no", "not measured"]
+    assert [row["reproduced"] for row in rows] == words
+    assert (rows[0]["figure"], rows[0]["here"], rows[0]["what differs"]) == ("0.505", "0.500", "stems")
+    assert "Published figures" in to_html(read_comparison(run.path))
+    assert "claims" in named_tables(read_comparison(run.path))

@@ -8,10 +8,10 @@ from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast import caveats
 from rag_lab.experiment.forecast.cost_estimate import TITLES, UNKNOWN, CostEstimate, amount_text, estimate
 from rag_lab.experiment.forecast.work import PlanTree, Work, branch_of
-from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import aims, full_plan
-from rag_lab.experiment.stage_identities import embedding_price, models_asked, price_of
+from rag_lab.experiment.stage_identities import embedding_price, is_inert, models_asked, price_of
 from rag_lab.report.plan_tree import tree_lines
 from rag_lab.report.table import Table
 from rag_lab.runs.omissions import asked_sentence
@@ -29,7 +29,7 @@ def describe(plan: Plan) -> str:
         caveats.not_compared_sentence(plan),
         f"{plan.experiment.name}: {plan.experiment.question}",
         questions_sentence(plan),
-        variants_table(plan).with_notes(),
+        variants_table(plan, paths).with_notes(inert_sentences(plan)),
         "\n".join([f"{TREE_TITLE}:", *tree_lines(tree)]) if tree.branches else "",
         rounds_table(plan).with_notes(race_notes(plan)) if plan.rounds else "",
         cost_table(bill).with_notes(cost_notes(bill, plan.experiment.limits)),
@@ -70,12 +70,29 @@ def questions_sentence(plan: Plan) -> str:
     return f"{asked} {cluster_proposal(caveats.asked_questions(plan), rule)}".rstrip()
 
 
-def variants_table(plan: Plan) -> Table:
-    """Return a row for each variant, the baseline first."""
-    changes = {one.variant_id: [f"{key} = {value}" for key, value in one.changes.items()] for one in plan.variants}
-    rows = tuple((name, ", ".join(some) or "-") for name, some in changes.items())
+def variants_table(plan: Plan, paths: PlanTree) -> Table:
+    """Return a row for each variant, the baseline first: its keys, and all stages that they make other ones."""
+    rows, steps = [], {name: dict(path.steps) for name, path in paths.items()}
+    base = steps.get(plan.expansion.baseline.variant_id, {})
+    for one in plan.variants:
+        ours = steps.get(one.variant_id, base)
+        stages = [name for name in dict.fromkeys([*base, *ours]) if name and base.get(name) != ours.get(name)]
+        changes = [f"{key} = {value}" for key, value in one.changes.items()]
+        rows.append((one.variant_id, ", ".join(changes) or "-", ", ".join(stages) or "-"))
     title = f"{len(plan.variants)} variants ({plan.experiment.design})"
-    return Table(title, ("variant", "differs from the baseline in"), rows, 2)
+    return Table(title, ("variant", "differs from the baseline in", "and so in the stages"), tuple(rows), 3)
+
+
+def inert_sentences(plan: Plan) -> list[str]:
+    """Return a sentence for each variant with keys that change nothing on this data set."""
+    experiment = plan.experiment
+    readers, told = readers_of(experiment, plan.dataset, plan.questions, plan.answered), []
+    with modules_from(plan.folder):
+        for one in plan.variants[1:]:
+            before = plan.expansion.baseline.config.flat()
+            if inert := [key for key in one.changes if is_inert(one.config, key, before[key], readers)]:
+                told.append(f"{one.variant_id}: nothing reads {listing(inert)} here.")
+    return told
 
 
 def models_table(plan: Plan) -> Table:

@@ -20,7 +20,7 @@ def plan_view(plan: Plan) -> View:
     bill, tree = cost_estimate.estimate(plan, tree=paths), branch_of([*paths.values()])
     power = power_forecast.power_forecast(plan, power_forecast.runs_of(plan))
     tables = (
-        describe.variants_table(plan),
+        describe.variants_table(plan, paths),
         describe.rounds_table(plan) if plan.rounds else None,
         describe.cost_table(bill),
         describe.models_table(plan),
@@ -29,7 +29,12 @@ def plan_view(plan: Plan) -> View:
     drawn = []
     if tree.branches:
         drawn.append((describe.TREE_TITLE, Markup(plan_tree_svg(tree)), tuple(tree_lines(tree))))  # noqa: S704 (escaped)
-    notes = [*describe.race_notes(plan), *describe.cost_notes(bill, experiment.limits), *describe.notes_of(plan)]
+    notes = [
+        *describe.inert_sentences(plan),
+        *describe.race_notes(plan),
+        *describe.cost_notes(bill, experiment.limits),
+        *describe.notes_of(plan),
+    ]
     return View(
         title=f"{experiment.name}: {experiment.question}",
         facts=(
