@@ -12,8 +12,8 @@ RAG_LAB = House(REPOSITORY / "rag_lab")
 # A room imports only rooms that stand before it.
 ROOMS = [
     "rich_display", "redaction", "records", "errors", "access", "_kit", "memory", "models", "stores",
-    "corpus", "data", "stages", "config", "pipeline", "assistant", "corpus_profile", "statistics", "evaluation", "runs",
-    "comparison", "report", "experiment", "notebook", "testing", "cli",
+    "corpus", "data", "stages", "config", "pipeline", "assistant", "questions", "corpus_profile", "statistics",
+    "evaluation", "runs", "comparison", "report", "experiment", "notebook", "testing", "cli",
 ]  # fmt: skip
 
 # The room that imports, the room below it that is imported: why there is no other way. At most two.
@@ -157,10 +157,11 @@ MOST_LINES = {
     "memory": 1_375,  # 1_300
     "models": 7_078,  # 7_300
     "stores": 1_297,  # 1_500
-    "corpus": 4_548,  # 4_600
-    "data": 2_188,  # 2_100
+    "corpus": 4_549,  # 4_600
+    "data": 2_199,  # 2_100
     "stages": 4_991,  # 4_100
     "assistant": 656,  # 750
+    "questions": 865,  # 600
     "corpus_profile": 332,  # 400
     "statistics": 3_361,  # 3_500
     "evaluation": 3_202,  # 3_300
@@ -170,7 +171,7 @@ MOST_LINES = {
     "experiment": 8_781,  # 7_600
     "notebook": 2_678,  # 2_600
     "testing": 1_212,  # 1_200
-    "cli": 2_846,  # 2_300
+    "cli": 2_924,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -49,6 +49,7 @@ app.add_typer(documents.app, name="datasets")
 app.add_typer(models.judge_app, name="judge")
 app.add_typer(models.app, name="models")
 app.add_typer(new.app, name="new")
+app.add_typer(documents.questions_app, name="questions")
 app.add_typer(store.app, name="store")
 
 

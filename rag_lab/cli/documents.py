@@ -1,4 +1,4 @@
-"""`rag-lab index`, `profile` and `datasets`: documents, what they are like, and the questions about them."""
+"""`rag-lab index`, `profile`, `questions` and `datasets`: documents, what they are like, and questions about them."""
 
 import json
 import shlex
@@ -9,12 +9,15 @@ from typing import Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.shared_options import Settings, open_pipeline, parse_settings
+from rag_lab.cli.shared_options import DryRun, Settings, open_pipeline, parse_settings
 from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import visible_json
 
 _NAMED_CHANGES = 20
+_ASKS_FROM = 20  # calls
+questions_app = typer.Typer(help="Draft questions from documents.", no_args_is_help=True, rich_markup_mode=None)
+questions_app.callback()(lambda: None)  # without a callback, a group of one command would be that command
 app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -108,6 +111,80 @@ def profile(
     elif found.to_try:
         factors = " ".join(f"{key}={','.join(map(str, values))}" for key, values in found.to_try.items())
         next_steps(f"rag-lab vary {factors} --dataset {where}   what only a comparison can tell")
+
+
+@questions_app.command()
+def draft(
+    folder: Annotated[Path, typer.Argument(help="A data set, as `rag-lab new` makes it, or a folder of documents.")],
+    model: Annotated[
+        str | None, typer.Option(help="The chat model that writes, as gemini:gemini-2.5-flash.", show_default=False)
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="The one that checks; the same where left out.", show_default=False)
+    ] = None,
+    n: Annotated[int, typer.Option(min=1, max=10_000, help="Drafts that are written; fewer stand.")] = 100,
+    out: Annotated[Path | None, typer.Option(help="The data set that is made of a folder of documents.")] = None,
+    by_hand: Annotated[bool, typer.Option("--by-hand", help="Ask no model; list places worth asking about.")] = False,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the calls are made.")] = False,
+    settings: Settings = None,
+) -> None:
+    """Draft questions about documents, and let those fall that are of no use.
+
+    A model writes each about one place; rules and a second call check it. What stands is in questions.jsonl, the rest
+    in fallen.jsonl with the reason. Every call is remembered: after Ctrl-C the same command goes on.
+
+    \b
+    Examples:
+      rag-lab questions draft docs/ --out mine --model gemini:gemini-2.5-flash
+      rag-lab questions draft mine --model ollama:qwen3:8b --n 200 --dry-run
+      rag-lab questions draft mine --by-hand
+    """
+    from rag_lab.data.dataset import is_dataset
+    from rag_lab.experiment.new_project import new_project
+    from rag_lab.models.failover import KEY, better_model
+    from rag_lab.models.shared import chat_model
+    from rag_lab.questions import draft_files
+    from rag_lab.questions.drafting import Drafting
+    from rag_lab.questions.writer import WriteDraft
+
+    if (model is None) is not by_hand:
+        advice = better_model().replace(f"--set {KEY}=", "--model ")
+        raise ConfigError(f"Name the model that writes by --model, or give --by-hand. {advice}")
+    writes = chat_model(model, WriteDraft.name) if model else None
+    if folder.is_dir() and not is_dataset(folder):
+        if out is None:
+            raise ConfigError(f"{folder} is no data set yet; give --out mine, which makes one of its documents.")
+        folder = folder if dry_run else new_project(out, folder).folder
+    drafting = Drafting(open_pipeline(str(folder), settings), n)
+    typer.echo(drafting.found_sentence(), err=True)
+    dataset, where = drafting.pipeline.dataset, shlex.quote(str(folder))
+    if writes is None:
+        path = draft_files.write_places(dataset, [place for one in drafting.todo for place in one.places])
+        typer.echo(f"{path}: {len(drafting.todo)} places worth asking about; the notebook 05_own_questions asks there.")
+        return
+    calls = drafting.n_calls()
+    listed = ", ".join(f"{name} {count:,}" for name, count in calls.items() if count)
+    typer.echo(f"At most {sum(calls.values()):,} calls of {model}: {listed}.", err=True)
+    if dry_run:
+        return
+    if sum(calls.values()) >= _ASKS_FROM and not yes:
+        typer.confirm("Begin?", default=True, abort=True, err=True)
+    drafted = drafting.draft(WriteDraft(writes), chat_model(reader or model, "check"), draft_files.settled(dataset)[2])
+    typer.echo(str(drafted))
+    if not drafted.n_stood:
+        advice = better_model().replace(f"--set {KEY}=", "--model ")
+        raise ConfigError(
+            f"0 of {drafted.n_written} drafts stood; {model} cannot write questions. {advice} Or write them yourself: "
+            f"rag-lab questions draft {where} --by-hand"
+        )
+    draft_files.write_set(dataset, drafted, str(model))
+    typer.echo(f"\n{draft_files.GOOD_FOR}")
+    next_steps(
+        "jupyter lab notebooks/05_own_questions.ipynb   review them, one at a time",
+        f"rag-lab datasets check {where}   count and check what there is",
+        f"rag-lab run --dataset {where}    score the default pipeline on them",
+    )
 
 
 @app.command("list")

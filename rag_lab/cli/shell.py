@@ -30,7 +30,7 @@ FIRST = (
     ("rag-lab vary rerank.name=none,query_likelihood", "does reranking pay?"),
 )
 GROUPS = {
-    "Your documents": ("new", "profile", "index", "ask", "chat", "write", "datasets"),
+    "Your documents": ("new", "profile", "index", "ask", "chat", "write", "questions", "datasets"),
     "Experiments": ("demo", "run", "vary", "plan", "sweep", "worker"),
     "Results": ("status", "open", "compare", "report", "export", "bundle", "verify"),
     "The workbench": ("modules", "models", "judge", "store", "doctor"),

@@ -32,7 +32,7 @@ def language_of(text: str) -> str:
     n_words = found.total()
     if n_words < _LEAST_WORDS:
         return ""
-    listed = {name: {word: found[word] for word in common if word in found} for name, common in _common_words().items()}
+    listed = {name: {word: found[word] for word in common if word in found} for name, common in common_words().items()}
     best, second = sorted(listed, key=lambda name: -sum(listed[name].values()))[:2]
     if sum(listed[best].values()) < _LEAST_SHARE * n_words:
         return ""
@@ -56,7 +56,8 @@ def main_language(languages: Iterable[tuple[str, int]]) -> str:
 
 
 @cache
-def _common_words() -> dict[str, frozenset[str]]:
+def common_words() -> dict[str, frozenset[str]]:
+    """Return the words that every text is full of, in small letters, by language."""
     from bm25s import stopwords
 
     return {

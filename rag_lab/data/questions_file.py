@@ -74,6 +74,8 @@ class _QuestionLine(_Line):
     may_see: list[str] | None = None
     namespace: str | list[str] | None = None
     forbidden: list[str] = []
+    draft: dict[str, Any] = {}  # how a model came to it, for the review of drafts
+    review: dict[str, Any] = {}
 
 
 def read_questions(path: Path, sources: Collection[str], page_base: int) -> tuple[list[Question], list[Problem]]:
@@ -108,31 +110,40 @@ def same_text(text: str) -> str:
 
 def write_questions(path: Path, questions: Iterable[Question]) -> None:
     """Write `questions`, one a line, without optional keys that are empty; pages count from 1 (`page_base: 1`)."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for question in questions:
-            judged = (*question.evidence, *question.not_relevant)
-            evidence = [
-                {"source": e.source, "page": e.page, "quote": e.quote, "grade": None if e.grade == 1 else e.grade}
-                for e in judged
-            ]
-            optional = {
-                "class": question.query_class,
-                "evidence": [{key: value for key, value in item.items() if value is not None} for item in evidence],
-                "history": [{"role": turn.role, "content": turn.content} for turn in question.history],
-                "tags": list(question.tags),
-                "namespace": question.namespace,
-                "forbidden": list(question.forbidden),
-            }
-            line = {
-                "id": question.question_id,
-                "question": question.text,
-                "answers": list(question.answers),
-                "answerable": question.answerable,
-                **{key: value for key, value in optional.items() if value},
-            }
-            if question.may_see is not None:  # an empty list is not the same as none
-                line["may_see"] = list(question.may_see)
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    lines = (json.dumps(question_line(question), ensure_ascii=False) + "\n" for question in questions)
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def question_line(question: Question, page_base: int = 1) -> dict[str, Any]:
+    """Return a question as the object of its line, without optional keys that are empty."""
+    evidence = []
+    for item in (*question.evidence, *question.not_relevant):
+        page = None if item.page is None else item.page - 1 + page_base
+        keys = {
+            "source": item.source,
+            "page": page,
+            "quote": item.quote,
+            "grade": None if item.grade == 1 else item.grade,
+        }
+        evidence.append({key: value for key, value in keys.items() if value is not None})
+    optional = {
+        "class": question.query_class,
+        "evidence": evidence,
+        "history": [{"role": turn.role, "content": turn.content} for turn in question.history],
+        "tags": list(question.tags),
+        "namespace": question.namespace,
+        "forbidden": list(question.forbidden),
+    }
+    line = {
+        "id": question.question_id,
+        "question": question.text,
+        "answers": list(question.answers),
+        "answerable": question.answerable,
+        **{key: value for key, value in optional.items() if value},
+    }
+    if question.may_see is not None:  # an empty list is not the same as none
+        line["may_see"] = list(question.may_see)
+    return line
 
 
 def read_question(

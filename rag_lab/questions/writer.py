@@ -1,0 +1,155 @@
+"""What a chat model is asked to write: which kinds of question, about which places; and what it wrote, as drafts.
+
+The tasks for n drafts begin with those for fewer, so that more can be drafted later and no call is made twice.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel
+
+from rag_lab._kit.digest import digest
+from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.questions.places import Place, pairs, spread
+from rag_lab.records import Evidence, Passage, QueryClass, Question, Trace, Turn
+from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.context import render_passages
+from rag_lab.stages.stage import ChatStage, Outcome, Stage, chat_outcome
+from rag_lab.stages.understand import read_object
+
+VERSION = 1  # of draft.j2: drafts are remembered by it
+DRAFTED = "drafted"
+Run = Callable[[Stage, Sequence[Trace]], list[Trace]]  # a stage over traces, with what is remembered
+Kind = Literal["single", "two_passages", "follow_up", "unanswerable", "forbidden", "topic"]
+# By turns; their numbers have no common divisor, so that all combinations come up.
+_KINDS: tuple[Kind, ...] = ("single", "single", "two_passages", "single", "follow_up", "single", "single",
+                            "unanswerable", "single", "single", "topic")  # fmt: skip
+_CLASSES: tuple[QueryClass, ...] = ("specific", "specific", "fuzzy", "specific", "procedural")
+_LENGTHS = ("short", "long")  # up to 8 words, 9 to 25
+_WORDINGS = ("the passage's words", "other words", "a layman's words")
+_TOKENS = 400
+_LIST = {"type": "array", "items": {"type": "string"}, "maxItems": 8}
+_KEYS = {"question": {"type": "string"}, "answer": {"type": "string"}, "quotes": _LIST, "before": _LIST}
+_SCHEMA = {"type": "object", "properties": _KEYS, "required": list(_KEYS), "additionalProperties": False}
+
+
+class Written(BaseModel):
+    """The object that the model returns."""
+
+    question: str
+    answer: str = ""
+    quotes: list[str] = []
+    before: list[str] = []  # of a follow-up: the question before it, and its answer
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question about places, with what was measured of it."""
+
+    question: Question
+    kind: Kind
+    places: tuple[Place, ...]
+    wording: str = ""
+    overlap: float = 0.0  # share of the question's content words that stand in its quotes
+    bm25_rank: int | None = None  # of the first passage that holds a quote; None where it is not among the first 100
+    checks: dict[str, str] = field(default_factory=dict)  # what the reader said, by check
+    problem: str = ""  # why nothing was written
+
+    @property
+    def name(self) -> str:
+        """The id of its question."""
+        return self.question.question_id
+
+    @property
+    def quotes(self) -> list[str]:
+        """The quotes of its evidence."""
+        return [item.quote or "" for item in self.question.evidence]
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """Its places as a model reads them."""
+        return tuple(place.passage(number) for number, place in enumerate(self.places, start=1))
+
+    @property
+    def language(self) -> str:
+        """The language of its first place; '' where it cannot be known."""
+        return self.places[0].language if self.places else ""
+
+
+@dataclass(frozen=True)
+class WriteDraft(ChatStage):
+    """Ask for one question; the places are the passages of the trace, what is wanted its tags and class."""
+
+    prompt: ChatTemplate | None = None
+
+    PROMPTS = VERSION
+    name = "draft"
+    reads = ("question.tags", "question.query_class", "passages")
+    writes = ("raw_text",)
+
+    def requests_for(self, trace: Trace) -> list[ChatRequest]:
+        """Return the request for one task."""
+        values = dict(zip(("kind", "length", "wording", "language"), trace.question.tags, strict=True))
+        asked = {"query_class": trace.question.query_class, "context": render_passages(trace.passages)}
+        messages = (self.prompt or built_in_prompt()).messages(values | asked)
+        return [ChatRequest(messages, _TOKENS, json_schema=_SCHEMA)]
+
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+        """Keep the object; a reply that holds none is a fallback, which is remembered."""
+        found = read_object(replies[0], Written)
+        if isinstance(found, str):
+            return chat_outcome(replies[0], {}, "failed" if replies[0].error else "fallback", found)
+        return chat_outcome(replies[0], {"raw_text": found.model_dump_json()})
+
+
+@cache
+def built_in_prompt() -> ChatTemplate:
+    """Return the prompt beside this file."""
+    return ChatTemplate("The prompt draft.j2", Path(__file__).with_name("draft.j2").read_text(encoding="utf-8"))
+
+
+def tasks(found: Sequence[Place], n: int) -> list[Draft]:
+    """Return what is to be written, up to `n`: fewer where there are fewer places."""
+    single, double = iter(spread(found, n)), pairs(found)
+    made: list[Draft] = []
+    for number in range(n):
+        kind = _KINDS[number % len(_KINDS)]
+        places: tuple[Place, ...] = next(double, ()) if kind == "two_passages" else ()
+        kind = "single" if kind == "two_passages" and not places else kind
+        if not places and (place := next(single, None)):
+            places = (place,)
+        if places:
+            query_class = "comparative" if len(places) > 1 else _CLASSES[number % len(_CLASSES)]
+            wording = _WORDINGS[number % len(_WORDINGS)]
+            tags = (kind, _LENGTHS[number % len(_LENGTHS)], wording, places[0].language)
+            name = f"d{digest([*tags, query_class, *(place.passage().parent_id for place in places)])[:7]}"
+            made.append(Draft(Question(name, "", query_class=query_class, tags=tags), kind, places, wording))
+    return made
+
+
+def write(drafts: Sequence[Draft], stage: WriteDraft, run: Run) -> list[Draft]:
+    """Return the drafts with what the model wrote, or why it wrote nothing."""
+    traces = run(stage, [Trace(draft.question, passages=draft.passages) for draft in drafts])
+    return [_written(draft, trace) for draft, trace in zip(drafts, traces, strict=True)]
+
+
+def _written(draft: Draft, trace: Trace) -> Draft:
+    if trace.raw_text is None:
+        return replace(draft, problem=trace.stages[-1].reason)
+    reply = Written.model_validate_json(trace.raw_text)
+    documents = [place.document for place in draft.places]
+    documents += documents[-1:] * (len(reply.quotes) - len(documents))
+    evidence = (Evidence(d.source, d.page, quote) for d, quote in zip(documents, reply.quotes, strict=False))
+    before = reply.before if draft.kind == "follow_up" and len(reply.before) == 2 else []
+    question = replace(
+        draft.question,
+        text=" ".join(reply.question.split()),
+        answers=tuple(reply.quotes if draft.kind == "topic" else filter(None, [reply.answer.strip()])),
+        evidence=tuple(item for item in evidence if item.quote and item.quote.strip()),
+        history=(Turn("user", before[0]), Turn("assistant", before[1])) if before else (),
+        tags=(DRAFTED, draft.kind),
+    )
+    return replace(draft, question=question, problem="" if question.text else "the model found nothing to ask")
