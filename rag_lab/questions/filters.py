@@ -20,9 +20,10 @@ from rag_lab.questions.writer import Draft
 from rag_lab.records import Question
 from rag_lab.stores.sparse import analyzer_for, terms
 
-_LEAST_SUPPORT = 0.6  # share of an answer's content words that its quotes must hold
+_LEAST_SUPPORT = 0.75  # share of an answer's content words that its quotes must hold
 _COPIED_RUN, _COPIED_SHARE = 6, 0.7  # words that follow each other in question and place; share of the question's words
 _SAME, _LIKELY = 90.0, 0.75  # of 100: likeness of sorted words; share of content words that two questions share
+_CHOICE = 4  # content words of what a question may offer as one of two
 _COMMON = 0.25  # of all places: a word that stands in so many names nothing
 _AGREED = 0.5  # F1 of the content words of two answers
 _SHOWN = 60  # characters
@@ -89,10 +90,10 @@ def several(draft: Draft) -> str:
 
 def generic(draft: Draft, shares: Mapping[str, float] = MappingProxyType({})) -> str:
     """A word of it names something, and one that does not stand in many places; `shares` holds these, by stem."""
-    named = [word for word in content_words(draft.question.text, draft.language) if word not in _empty(draft.language)]
+    named = _naming(draft)
     if draft.kind == "follow_up" or any(shares.get(word, 0) <= _COMMON for word in named):
         return ""
-    return f"{_short(' '.join(named))} stands in most places" if named else "no word of it names anything"
+    return f"{_short(' '.join(sorted(named)))} stands in most places" if named else "no word of it names anything"
 
 
 def copied(draft: Draft) -> str:
@@ -100,7 +101,7 @@ def copied(draft: Draft) -> str:
     if draft.kind in ("topic", "unanswerable", "follow_up"):
         return ""
     answer = content_words(" ".join(draft.question.answers[:1]), draft.language)
-    is_choice = re.search(r"(?i)\b(?:or|oder|ou|o)\b", draft.question.text)
+    is_choice = len(answer) <= _CHOICE and re.search(r"(?i)\b(?:or|oder|ou|o)\b", draft.question.text)
     if answer and not is_choice and set(answer) <= set(content_words(draft.question.text, draft.language)):
         return "it holds its answer"
     (asked,), *there = (terms([text], "unicode") for text in (draft.question.text, *(p.text for p in draft.places)))
@@ -112,21 +113,38 @@ def copied(draft: Draft) -> str:
 
 def near_duplicates(drafts: Sequence[Draft], known: Sequence[Question] = ()) -> list[tuple[Draft, str]]:
     """Return each draft, and which earlier or known question asks nearly the same in nearly the same words, or ''."""
-    earlier = [Draft(question, "single", ()) for question in known]
-    found = []
-    for draft in drafts:
-        text, words = draft.question.text.casefold(), set(content_words(draft.question.text, draft.language))
+    found: list[tuple[Draft, str]] = []
+    earlier: list[Draft] = []
+    words: dict[str, tuple[set[str], set[str]]] = {}  # that name something, and that ask
+    for draft in (*(Draft(question, "single", ()) for question in known), *drafts):
+        asked = draft.question
+        naming, asking = words[draft.name] = _naming(draft), _asking(draft)
         same = ""
         for other in earlier:
-            theirs = set(content_words(other.question.text, draft.language))
-            alike = len(words & theirs) / max(1, len(words | theirs))
-            is_same = alike >= _LIKELY or fuzz.token_sort_ratio(text, other.question.text.casefold()) >= _SAME
-            if is_same and draft.question.history == other.question.history:
+            theirs, their_asking = words[other.name]
+            alike = len(naming & theirs) / max(1, len(naming | theirs))
+            likeness = fuzz.token_sort_ratio(asked.text.casefold(), other.question.text.casefold())
+            is_same = (alike >= _LIKELY or likeness >= _SAME) and asking == their_asking
+            if is_same and asked.history == other.question.history:
                 same = f"{other.name} asks nearly the same"
                 break
         earlier += [] if same else [draft]
         found.append((draft, same))
-    return found
+    return found[len(known) :]
+
+
+def _asking(draft: Draft) -> set[str]:
+    """Return the words by which it asks: `when` and `who` ask for other things; `what` and `which` may for any."""
+    words = _of_language(draft.language)
+    found = {word.casefold() for word in re.findall(rf"(?i)\b(?:{words['asking']})\b", draft.question.text)}
+    return {word for word in found if not re.fullmatch(words["any"], word)}
+
+
+def _naming(draft: Draft) -> set[str]:
+    """Return the stems of the words of a question that name something."""
+    listed = " ".join(one["empty"] for one in _words().values())
+    empty = terms([listed], analyzer_for("auto", draft.language))[0]
+    return set(content_words(draft.question.text, draft.language)).difference(empty)
 
 
 def agrees(answer: str, references: Sequence[str], language: str) -> bool:
@@ -144,20 +162,19 @@ def agrees(answer: str, references: Sequence[str], language: str) -> bool:
 @cache
 def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Return what points, what asks a second thing, and pronouns; English's where a language has no words here."""
-    words = _words().get(language) or _words()["english"]
+    words = _of_language(language)
     points = "|".join(words["pointing"]).replace("PLACE", words["places"])
-    asking, joined = words["asking"], words["and"]
-    again = rf"(?:{asking})\b(?:\W+\w+){{2,}}?,? (?:{joined}) (?:\w+,? ){{0,2}}(?:{asking})"
+    asking, before, late = words["asking"], words.get("before", "(?!)"), words.get("late", "(?!)")
+    behind = rf"(?:(?:{before}),? )?(?:{asking})|(?:[^\s,]+ ){{0,8}}(?:{late})"
+    again = rf"(?:{asking})\b(?:\W+\w+){{2,}}?,? (?:{words['and']}) (?:{behind})"
     return tuple(  # type: ignore[return-value]
         re.compile(rf"\b(?:{text})\b", re.IGNORECASE)
         for text in (points, rf"{again}|\w+ *[?？][^?？]*\w{{3}}", words.get("pronouns", "(?!)"))
     )
 
 
-@cache
-def _empty(language: str) -> frozenset[str]:
-    listed = " ".join(one["empty"] for one in _words().values())
-    return frozenset(terms([listed], analyzer_for("auto", language))[0])
+def _of_language(language: str) -> dict[str, str]:
+    return _words().get(language) or _words()["english"]
 
 
 @cache
