@@ -112,32 +112,26 @@ def copied(draft: Draft) -> str:
 
 
 def near_duplicates(drafts: Sequence[Draft], known: Sequence[Question] = ()) -> list[tuple[Draft, str]]:
-    """Return each draft, and which earlier or known question asks nearly the same in nearly the same words, or ''."""
+    """Return each draft, and which earlier or known question asks nearly the same in nearly the same words, or ''.
+
+    `when` and `who` ask for other things, whatever else is the same; `what` and `which` may ask for any.
+    """
     found: list[tuple[Draft, str]] = []
-    earlier: list[Draft] = []
-    words: dict[str, tuple[set[str], set[str]]] = {}  # that name something, and that ask
+    earlier: list[tuple[Question, set[str], set[str]]] = []  # with the words that name something, and that ask
     for draft in (*(Draft(question, "single", ()) for question in known), *drafts):
-        asked = draft.question
-        naming, asking = words[draft.name] = _naming(draft), _asking(draft)
-        same = ""
-        for other in earlier:
-            theirs, their_asking = words[other.name]
+        asked, naming, words, same = draft.question, _naming(draft), _of_language(draft.language), ""
+        asking = {word.casefold() for word in re.findall(rf"(?i)\b(?:{words['asking']})\b", asked.text)}
+        asking = {word for word in asking if not re.fullmatch(words["any"], word)}
+        for other, theirs, their_asking in earlier:
             alike = len(naming & theirs) / max(1, len(naming | theirs))
-            likeness = fuzz.token_sort_ratio(asked.text.casefold(), other.question.text.casefold())
+            likeness = fuzz.token_sort_ratio(asked.text.casefold(), other.text.casefold())
             is_same = (alike >= _LIKELY or likeness >= _SAME) and asking == their_asking
-            if is_same and asked.history == other.question.history:
-                same = f"{other.name} asks nearly the same"
+            if is_same and asked.history == other.history:
+                same = f"{other.question_id} asks nearly the same"
                 break
-        earlier += [] if same else [draft]
+        earlier += [] if same else [(asked, naming, asking)]
         found.append((draft, same))
     return found[len(known) :]
-
-
-def _asking(draft: Draft) -> set[str]:
-    """Return the words by which it asks: `when` and `who` ask for other things; `what` and `which` may for any."""
-    words = _of_language(draft.language)
-    found = {word.casefold() for word in re.findall(rf"(?i)\b(?:{words['asking']})\b", draft.question.text)}
-    return {word for word in found if not re.fullmatch(words["any"], word)}
 
 
 def _naming(draft: Draft) -> set[str]:
