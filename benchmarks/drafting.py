@@ -1,26 +1,58 @@
 """What the filters of drafted questions find, and whether drafted questions rank variants as people's questions do.
 
-    python benchmarks/drafting.py filters DATA [--half tuned] [--page docs/own_questions.md]
+    python benchmarks/drafting.py filters DATA [--half tuned]
+    python benchmarks/drafting.py ranking DATA
+    python benchmarks/drafting.py demo DATA FOLDER
 
-DATA is the folder with xquad/ and contoso_hr/. Defects are planted in people's questions: each question is a draft as a
+DATA is the folder with xquad/ and contoso_hr/.
+
+*filters*: defects are planted in people's questions: each question is a draft as a
 good writer would have made it, and once more with each defect. The rules were tuned on one half, `tuned` (every other
 article of XQuAD, every other question of contoso_hr, every other wording of a defect); what is reported is the other.
+
+*ranking*: a scripted writer, behind a server on loopback, writes every other question of XQuAD where a place holds its
+answer, and a bad one instead for a share of the places. Twelve variants of retrieval are ranked by what stood, and by
+the other questions, which no draft was made of.
+
+*demo*: the same writer for the PDFs of contoso_hr, without their questions, into a new data set in FOLDER.
 """
 
 import argparse
 import json
+import os
 import random
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy as np
+from scipy.stats import kendalltau
+
+from rag_lab.cli import app
+from rag_lab.corpus.chunk_store import find_quote
 from rag_lab.corpus.folder import load_folder
 from rag_lab.corpus.languages import language_of
 from rag_lab.corpus.spans import sentence_units
+from rag_lab.data.dataset import Dataset
+from rag_lab.data.formats import import_dataset
+from rag_lab.evaluation.evaluate import evaluate
+from rag_lab.models.shared import chat_model
+from rag_lab.pipeline import Pipeline
 from rag_lab.questions import filters
+from rag_lab.questions.drafting import DraftedSet, Drafting
 from rag_lab.questions.places import Place
-from rag_lab.questions.writer import Draft
-from rag_lab.records import Document, Evidence, Question
+from rag_lab.questions.writer import Draft, WriteDraft
+from rag_lab.records import Chunk, Document, Evidence, Passage, Question
+from rag_lab.stages import extract
+from rag_lab.stages.context import render_passage
+from rag_lab.testing.servers import openai_server
+
+METRIC = "retrieval.ndcg@10"
+VARIANTS = [(mode, size) for mode in ("bm25", "tfidf", "dense", "hybrid") for size in (200, 400, 800)]
 
 LANGUAGES = {"en": "english", "de": "german"}
 # Tuned on the even ones, reported on the odd ones.
@@ -71,7 +103,7 @@ def xquad(folder: Path, code: str) -> list[list[Draft]]:
     for number, article in enumerate(articles):
         for page, paragraph in enumerate(article["paragraphs"], start=1):
             text = paragraph["context"]
-            place = Place(Document(f"{number:02}.txt", page, text), 0, len(text), "prose", "", LANGUAGES[code])
+            place = whole(Document(f"{number:02}.txt", page, text), LANGUAGES[code])
             for asked in paragraph["qas"]:
                 answer = asked["answers"][0]
                 start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
@@ -96,13 +128,19 @@ def contoso(folder: Path) -> list[list[Draft]]:
         if asked["answers"] and page:
             after = pages.get((page.source, evidence[0]["page"] + 1))
             page = replace(page, text=f"{page.text}\n{after.text if after else ''}")
-            place = Place(page, 0, len(page.text), "prose", "", language_of(page.text) or "english")
+            place = whole(page, language_of(page.text) or "english")
             halves[number % 2].append(_draft(asked["id"], asked["question"], asked["answers"][0], place, page.text))
     return halves
 
 
+def whole(document: Document, language: str) -> Place:
+    """Return a document as one place."""
+    name, text = f"{document.source}#{document.page}", document.text
+    return Place(Chunk(name, name, document.source, document.page, 0, len(text), text), "prose", language)
+
+
 def _draft(name: str, text: str, answer: str, place: Place, quote: str) -> Draft:
-    evidence = (Evidence(place.document.source, place.document.page, quote),)
+    evidence = (Evidence(place.chunk.source, place.chunk.page, quote),)
     return Draft(Question(name, " ".join(text.split()), (answer,), evidence=evidence), "single", (place,))
 
 
@@ -131,7 +169,7 @@ def other_place(draft: Draft, other: Draft, number: int, half: int) -> Draft | N
 
 def other_sentence(draft: Draft, other: Draft, number: int, half: int) -> Draft | None:
     """The quote is a sentence of the same place that does not hold the answer, as far as its words tell."""
-    text = draft.places[0].text
+    text = draft.places[0].chunk.text
     sentences = [text[a:b] for a, b in sentence_units(text)]
     answer = draft.question.answers[0].casefold()
     free = [one for one in sentences if one not in draft.quotes[0] and answer not in one.casefold()]
@@ -211,7 +249,7 @@ def measured(drafts: Sequence[Draft], half: int, seed: int = 0) -> Iterator[tupl
         planted = []
         for number, draft in enumerate(drafts):
             other = lot.choice(drafts)
-            while other.places[0].document == draft.places[0].document:
+            while other.places[0].chunk == draft.places[0].chunk:
                 other = lot.choice(drafts)
             found = defect(draft, other, number, half)
             planted += [found] if found else []
@@ -243,14 +281,181 @@ def filters_table(folder: Path, half: int) -> str:
     return "\n".join(lines)
 
 
+NOT_FOUND = json.dumps({"answer": extract.NOT_FOUND, "citations": []})
+NOTHING = json.dumps({"question": "", "answer": "", "quotes": [], "before": []})
+
+
+class ScriptedWriter:
+    """Writes people's questions, `bad` of them with a planted defect, and reads as somebody who knows the answers.
+
+    `by_place` has the drafts of a file and page; `written` counts the questions that were written with each defect.
+    """
+
+    def __init__(self, people: Sequence[Draft], bad: float, seed: int = 0) -> None:
+        self.people, self.bad, self.seed = people, bad, seed
+        self.by_place: dict[str, list[Draft]] = defaultdict(list)
+        for one in people:
+            self.by_place[place_name(one.places[0].chunk)].append(one)
+        self.answers = {one.question.text: one.question.answers[0] for one in people}
+        self.written: dict[str, str] = {}  # the defect by question, "" for none
+
+    def __call__(self, body: dict[str, Any]) -> str:
+        system, asked = (body["messages"][n]["content"] for n in (0, -1))
+        if system.startswith("You write questions"):
+            return self.write(asked, "one passage" in system and "name a topic" not in system)
+        if "Passages:" not in asked:
+            return NOT_FOUND
+        passages, _, question = asked.rpartition("Question:")
+        answer = self.answers.get(question.strip())
+        known = set(filters.content_words(answer or "", "english"))
+        there = set(filters.content_words(passages, "english"))
+        is_there = answer and len(known & there) >= 0.9 * len(known)
+        return json.dumps({"answer": answer, "citations": [1]}) if is_there else NOT_FOUND
+
+    def write(self, asked: str, suits: bool) -> str:
+        """Return a question of the place whose answer it holds; nothing where there is none."""
+        name, _, text = asked.partition("Passages:\n")[2].partition("\n")
+        lot = random.Random(f"{self.seed} {text}")
+        held = [one for one in self.by_place.get(name, ()) if find_quote(text, one.quotes[0])]
+        if not held or not suits:
+            return NOTHING
+        draft, other, defect = lot.choice(held), lot.choice(self.people), ""
+        if lot.random() < self.bad and other.places[0].chunk != draft.places[0].chunk:
+            defect, _, plant = lot.choice(PLANTED[:-1])  # a duplicate needs another place
+            draft = plant(draft, other, lot.randrange(1000), lot.randrange(2)) or draft
+        self.written[draft.question.text] = defect
+        self.answers.setdefault(draft.question.text, draft.question.answers[0])
+        quote, answer = draft.quotes[0], draft.question.answers[0]
+        return json.dumps({"question": draft.question.text, "answer": answer, "quotes": [quote], "before": []})
+
+
+def place_name(chunk: Chunk) -> str:
+    """Return a place as a prompt names it."""
+    return render_passage(Passage(1, "", chunk.source, chunk.page, 0, 0, "")).strip()
+
+
+def drafted_set(folder: Path, writer: ScriptedWriter, n: int) -> DraftedSet:
+    """Return the set that is drafted about a data set, by the real protocol."""
+    with openai_server(writer) as server:
+        spec = f"openai:scripted?base_url={server.url}"
+        drafting = Drafting(Pipeline(Dataset.load(folder, labelled=False), progress=False), n)
+        return drafting.draft(WriteDraft(chat_model(spec)), chat_model(spec))
+
+
+def scores(pipeline: Pipeline, questions: Sequence[Question]) -> np.ndarray:
+    """Return nDCG@10 of each of `VARIANTS` on each question, (n_variants, n_questions)."""
+    rows = []
+    for mode, size in VARIANTS:
+        keys = {"retrieval.mode": mode, "corpus.chunk_size": size, "corpus.chunk_overlap": size // 8}
+        traces = pipeline.set(keys | {"rerank.final_k": 10}).run(questions, answer=(), read=lambda _: ())
+        rows.append([0.0 if one.value is None else one.value for one in evaluate(traces, [METRIC])])
+    return np.array(rows)
+
+
+def tau(first: np.ndarray, second: np.ndarray, seed: int = 0, n: int = 2000) -> tuple[float, float, float]:
+    """Return Kendall's tau-b between the means of variants, with the 95% bootstrap interval over questions of both."""
+    lot = np.random.default_rng(seed)
+    found = [
+        kendalltau(*(rows[:, lot.integers(0, rows.shape[1], rows.shape[1])].mean(1) for rows in (first, second)))[0]
+        for _ in range(n)
+    ]
+    low, high = np.nanpercentile(found, [2.5, 97.5])
+    return float(kendalltau(first.mean(1), second.mean(1))[0]), float(low), float(high)
+
+
+def ranking_table(data: Path, folder: Path, bad: float, n: int) -> str:
+    """Return the taus between the rankings by drafted questions, with and without filters, and by people's.
+
+    Searched are XQuAD's paragraphs among those of two other sets, which make it harder.
+    """
+    import_dataset("squad", data / "xquad/xquad.en.json", folder / "xquad", language="en")
+    people = Dataset.load(folder / "xquad").questions
+    (folder / "xquad/questions.jsonl").unlink()
+    documents = {one.source: one for one in load_folder(folder / "xquad/corpus").documents}
+    shown = [Draft(one, "single", (whole(documents[one.evidence[0].source], "english"),)) for one in people[::2]]
+    writer = ScriptedWriter(shown, bad)
+    drafted = drafted_set(folder / "xquad", writer, n)
+    print(drafted, file=sys.stderr)
+    stood = [one for one in drafted.stood if one.question.answerable]
+    easy = [draft for draft, name, _ in drafted.fallen if name == "too_easy"]
+    fallen = [draft for draft, *_ in drafted.fallen if draft.question.text]
+    kept = sum(bool(writer.written.get(one.question.text)) for one in stood)
+    others = folder / "xquad/corpus/others"
+    others.mkdir()
+    for name in ("hotpotqa_100", "musique_100"):
+        for line in (data / f"multihop/{name}/corpus.jsonl").read_text(encoding="utf-8").splitlines():
+            (others / f"{name}-{json.loads(line)['_id']}.txt").write_text(json.loads(line)["text"], encoding="utf-8")
+    pipeline = Pipeline(Dataset.load(folder / "xquad", labelled=False), progress=False)
+    by_people = scores(pipeline, people[1::2])
+    rows = []
+    for name, drafts in (
+        ("drafted, filtered", stood),
+        ("drafted, without any filter", [*stood, *fallen]),
+        ("drafted, all filters but too_easy", [*stood, *easy]),
+    ):
+        asked = [_findable(pipeline, one.question) for one in drafts]
+        rows.append((name, len(asked), *tau(scores(pipeline, asked), by_people)))
+    lot = random.Random(0)
+    half = scores(pipeline, lot.sample(people[::2], len(stood)))
+    rows.append(("people's, as many", half.shape[1], *tau(half, by_people)))
+    lines = ["| questions | n | tau with people's other questions |", "|---|---|---|"]
+    lines += [f"| {name} | {n} | {value:.2f} [{low:.2f} to {high:.2f}] |" for name, n, value, low, high in rows]
+    planted = sum(map(bool, writer.written.values()))
+    lines += ["", f"Written {len(writer.written)}, {planted} of them bad; of {len(stood)} that stood {kept} are bad."]
+    means = ", ".join(
+        f"{mode} {size} {mean:.3f}" for (mode, size), mean in zip(VARIANTS, by_people.mean(1), strict=True)
+    )
+    return "\n".join([*lines, "", f"By people's {by_people.shape[1]} questions: {means}."])
+
+
+def _findable(pipeline: Pipeline, question: Question) -> Question:
+    """Return a question with evidence that can be located: the file alone, where the quote does not stand in it."""
+    evidence = tuple(replace(one, quote=None) if pipeline.index.locate(one)[1] else one for one in question.evidence)
+    return replace(question, evidence=evidence)
+
+
+def contoso_writer(data: Path, bad: float) -> ScriptedWriter:
+    """Return a writer for the PDFs, which quotes the sentence that is nearest to each answer, and answers by it."""
+    people = []
+    for one in (draft for half in contoso(data) for draft in half):
+        text = one.places[0].chunk.text
+        answer = set(filters.content_words(one.question.answers[0], "english"))
+        sentences = [text[a:b] for a, b in sentence_units(text)]
+        near = max(
+            sentences,
+            key=lambda each: len(answer & set(filters.content_words(each, "english"))) / (9 + len(each.split())),
+        )
+        people.append(_with(one, quote=near, answer=" ".join(near.split())))
+    return ScriptedWriter(people, bad)
+
+
+def demo(data: Path, folder: Path) -> None:
+    """Make a data set of the PDFs alone, by the command line, with the writer behind a server on loopback."""
+    with openai_server(contoso_writer(data, 0.3)) as server:
+        command = ["questions", "draft", str(data / "contoso_hr/corpus"), "--out", str(folder / "hr"), "--n", "200"]
+        app([*command, "--model", f"openai:scripted?base_url={server.url}", "--yes"], standalone_mode=False)
+
+
 def main() -> None:
-    """Print the table, or put it into a page."""
+    """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["filters"])
+    parser.add_argument("what", choices=["filters", "ranking", "demo"])
     parser.add_argument("data", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--half", choices=["tuned", "held_out"], default="held_out")
+    parser.add_argument("--bad", type=float, default=1 / 3, help="share of the places about which a bad one is written")
+    parser.add_argument("--n", type=int, default=500)
     given = parser.parse_args()
-    print(filters_table(given.data, int(given.half == "held_out")))
+    os.environ.setdefault("OPENAI_API_KEY", "none")  # the server asks for none
+    if given.what == "filters":
+        print(filters_table(given.data, int(given.half == "held_out")))
+        return
+    with TemporaryDirectory() as scratch:
+        folder = given.folder or Path(scratch)
+        if given.what == "demo":
+            demo(given.data, folder)
+        else:
+            print(ranking_table(given.data, folder, given.bad, given.n))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ _SUBJECT = re.compile(
     r"(?:is|are|must|has|ist|sind|wird|hat|est|sont|doit|a|opens|takes|runs)\b"
 )
 _CLAUSE = re.compile(r"(?i) (that|which|who|you|die|der|das|qui|que|\w+ly)\b|.{61}")  # or too long for a thing
-_TABLE_ROW = re.compile(r".*\||(?!.{121}).*[^\s.!?:] {2,}\S")  # cells stand between bars, or two spaces apart
+TABLE_ROW = re.compile(r".*\||(?!.{121}).*[^\s.!?:] {2,}\S")  # cells stand between bars, or two spaces apart
 _LIST_MARK = re.compile(r"^(?:[-*+•–]|\(?\w{1,3}[.)]) +")
 PASSED_OVER = re.compile(
     r"(?im)____|^[# ]{0,9}(?:signature|unterschrift|(?:(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire) {0,9}$)"
@@ -76,7 +76,7 @@ def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int)
 def _plain_lines(text: str) -> list[str]:
     """Return the lines of a page, `|` for a row of a table; none of a page of signatures or contents."""
     lines = [] if PASSED_OVER.search(text) else text.splitlines()
-    return ["|" if _TABLE_ROW.match(_LIST_MARK.sub("", line.strip(), count=1)) else line for line in lines]
+    return ["|" if TABLE_ROW.match(_LIST_MARK.sub("", line.strip(), count=1)) else line for line in lines]
 
 
 def _headings(lines: Sequence[str]) -> Iterator[str]:

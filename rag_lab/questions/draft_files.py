@@ -58,12 +58,12 @@ def write_set(dataset: Dataset, drafted: DraftedSet, model: str) -> None:
         for one in drafts:
             how = {"model": model, "prompt": VERSION, "kind": one.kind, **_place(one.places[0]), "wording": one.wording,
                    "overlap": one.overlap, "bm25_rank": one.bm25_rank, "checks": one.checks,
-                   "passage": "\n\n".join(place.text for place in one.places)}  # fmt: skip
+                   "passage": "\n\n".join(place.chunk.text for place in one.places)}  # fmt: skip
             found += [{**question_line(one.question, dataset.page_base), "draft": how}]
         return [line for line in found if line["id"] not in reviewed]
 
-    reasons = {one.draft.name: {"filter": one.filter, "reason": one.reason} for one in drafted.fallen}
-    fell = [line | {"fell": reasons[line["id"]]} for line in new(one.draft for one in drafted.fallen)]
+    reasons = {draft.name: {"filter": name, "reason": why} for draft, name, why in drafted.fallen}
+    fell = [line | {"fell": reasons[line["id"]]} for line in new(draft for draft, _, _ in drafted.fallen)]
     _write(dataset.path / QUESTIONS_FILE, [*kept, *new(drafted.stood)])
     _write(dataset.path / FALLEN_FILE, [*fallen, *fell])
     _write(dataset.path / TOPICS_FILE, new(drafted.topics))
@@ -77,13 +77,13 @@ def write_set(dataset: Dataset, drafted: DraftedSet, model: str) -> None:
 def write_places(dataset: Dataset, places: Sequence[Place]) -> Path:
     """Write the places worth asking about, for somebody who writes the questions by hand."""
     path = dataset.path / PLACES_FILE
-    _write(path, [{**_place(one), "names": sorted(one.entities), "passage": one.text} for one in places])
+    _write(path, [{**_place(one), "names": one.entities, "passage": one.chunk.text} for one in places])
     return path
 
 
 def _place(place: Place) -> Line:
-    document = place.document
-    return {"source": document.source, "page": document.page, "section": place.section, "span": place.span,
+    one = place.chunk
+    return {"source": one.source, "page": one.page, "section": one.section, "span": place.span,
             "language": place.language}  # fmt: skip
 
 

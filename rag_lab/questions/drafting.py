@@ -1,7 +1,7 @@
 """From documents to a set of drafted questions: written, filtered by rules, checked by a reader, and spread."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tqdm.auto import tqdm
@@ -11,7 +11,7 @@ from rag_lab.corpus.chunk_store import find_quote
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import ChatModel
 from rag_lab.pipeline import Pipeline
-from rag_lab.questions import filters
+from rag_lab.questions.filters import RULES, near_duplicates, overlap
 from rag_lab.questions.places import find_places
 from rag_lab.questions.reader import CHECKS, Check, Passages, checked, nowhere
 from rag_lab.questions.writer import DRAFTED, Draft, WriteDraft, tasks, write
@@ -20,38 +20,28 @@ from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import Stage
 
 _SEARCHED = 100  # passages among which a quote is looked for
-_EASY_OVERLAP, _MOST_EASY = 0.6, 0.5  # a draft that BM25 finds first by so many of its words; their share of the set
+_EASY_OVERLAP = 0.6  # share of its words: drafts that BM25 finds first by so many may be half of a set
 _NAMED = 5  # problems
-_LEAST_PLACES = 20  # by which words can be common
 # What finds the passages that might answer after all: what is configured, without what asks a model.
 _SEARCH = {"query.rewrite": "none", "query.hyde": "none", "query.phrasings": 0, "rerank.name": "none",
            "answer.name": "none", "answer.agent": "none", "conversation.memory": "none"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Fallen:
-    """A draft with the filter that it fell by, and why."""
-
-    draft: Draft
-    filter: str
-    reason: str
-
-
 @dataclass
 class DraftedSet:
-    """What stood, what fell and by what; `seen` counts the drafts that each filter saw, in their order."""
+    """What stood, and what fell with filter and reason; `seen` counts what each filter saw, in their order."""
 
     n_written: int
     stood: list[Draft]
     topics: list[Draft] = field(default_factory=list)
-    fallen: list[Fallen] = field(default_factory=list)
+    fallen: list[tuple[Draft, str, str]] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
 
     def sift(self, name: str, found: Iterable[tuple[Draft, str]]) -> None:
         """Let those fall for which there is a reason; drafts of `found` take the place of those of the same id."""
         judged = {draft.name: (draft, reason) for draft, reason in found}
         self.seen[name] = len(judged)
-        self.fallen += [Fallen(draft, name, reason) for draft, reason in judged.values() if reason]
+        self.fallen += [(draft, name, reason) for draft, reason in judged.values() if reason]
         both = (judged.get(draft.name, (draft, "")) for draft in self.stood)
         self.stood = [draft for draft, reason in both if not reason]
 
@@ -61,29 +51,23 @@ class DraftedSet:
         return len(self.topics) + sum(draft.kind != "forbidden" for draft in self.stood)
 
     def __str__(self) -> str:
-        fell, first = Counter(one.filter for one in self.fallen), {one.filter: one for one in reversed(self.fallen)}
-        shown = {name: f"{one.reason}: {one.draft.question.text or 'no question'}" for name, one in first.items()}
-        rows = [(name, n, fell[name], shown.get(name, "")) for name, n in self.seen.items()]
-        lines = [text_table(("filter", "drafts", "fell", "the first"), rows, 118)]
-        lines += ["", f"{self.n_stood} of {self.n_written} drafts stood."]
-        for name, counts in self.spread().items():
-            listed = ", ".join(f"{value or 'unknown'} {n}" for value, n in counts.most_common(12))
-            lines.append(f"  {name:<9}  {listed}")
-        return "\n".join(lines)
-
-    def spread(self) -> dict[str, Counter[str]]:
-        """Return how many questions stood of each file, kind, class, span, language, wording, overlap and rank."""
+        fell = Counter(name for _, name, _ in self.fallen)
+        first = {name: f"{why}: {draft.question.text or 'no question'}" for draft, name, why in reversed(self.fallen)}
+        rows = [(name, n, fell[name], first.get(name, "")) for name, n in self.seen.items()]
+        lines = [text_table(("filter", "drafts", "fell", "the first"), rows, 118), ""]
+        lines.append(f"{self.n_stood} of {self.n_written} drafts stood.")
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for one in self.stood:
             place, rank = one.places[0], one.bm25_rank
-            values = {"file": place.document.source, "kind": one.kind, "class": one.question.query_class or "",
+            values = {"file": place.chunk.source, "kind": one.kind, "class": one.question.query_class or "",
                       "span": place.span, "language": place.language, "wording": one.wording}  # fmt: skip
             if one.question.evidence:
                 values["overlap"] = ("below 1/3", "1/3 to 2/3", "above 2/3")[min(2, int(3 * one.overlap))]
                 values["BM25 rank"] = "1" if rank == 1 else "2 to 10" if rank and rank <= 10 else "beyond"
             for name, value in values.items():
-                found[name][value] += 1
-        return dict(found)
+                found[name][value or "unknown"] += 1
+        lines += [f"  {name:<9}  {some_of([f'{v} {n}' for v, n in c.most_common()])}" for name, c in found.items()]
+        return "\n".join(lines)
 
 
 class Drafting:
@@ -91,7 +75,8 @@ class Drafting:
 
     def __init__(self, pipeline: Pipeline, n: int) -> None:
         self.pipeline, self.index = pipeline.set(_SEARCH), pipeline.index
-        self.found = find_places(self.index.chunks.documents())
+        self.documents = self.index.chunks.documents()
+        self.found = find_places(self.documents, self.index.language())
         if not self.found:
             reasons = "".join(f"\n  {problem}" for problem in self.index.problems[:_NAMED])
             raise ConfigError(f"No file of {pipeline.corpus_name} has a text that can be asked about.{reasons}")
@@ -100,18 +85,18 @@ class Drafting:
     def found_sentence(self) -> str:
         """Return how many places there are, in which languages, and which files have none."""
         languages = Counter(place.language or "unknown" for place in self.found)
-        with_places = {place.document.source for place in self.found}
-        without = sorted(self.index.manifest.made_of["files"].keys() - with_places)
-        told = f"; nothing is asked about {some_of(without, 3)}, without text of its own" if without else ""
+        sources = {place.chunk.source for place in self.found}
+        without = sorted(self.index.manifest.made_of["files"].keys() - sources)
+        none = f" Nothing is asked about {some_of(without, _NAMED)}: no text of its own." if without else ""
         listed = ", ".join(f"{name} {n:,}" for name, n in languages.most_common())
-        return f"{counted(len(self.found), 'place')} in {counted(len(with_places), 'file')} ({listed}){told}."
+        return f"{counted(len(self.found), 'place')} in {counted(len(sources), 'file')} ({listed}).{none}"
 
     def n_calls(self) -> dict[str, int]:
         """Return the most calls: of writing, then of each check."""
         counts = {WriteDraft.name: len(self.todo)}
         for check in (*CHECKS, nowhere(lambda draft: ())):
             counts[check.name] = sum(len(check.reads(draft)) for draft in self.todo if draft.kind in check.kinds)
-        counts["nowhere"] += sum(draft.kind == "single" and self._is_closed(draft) for draft in self.todo)
+        counts["nowhere"] += sum(draft.kind == "single" and bool(draft.permissions) for draft in self.todo)
         return counts
 
     def draft(self, writer: WriteDraft, reader: ChatModel, known: Sequence[Question] = ()) -> DraftedSet:
@@ -134,11 +119,9 @@ class Drafting:
 
         result = DraftedSet(len(self.todo), write(self.todo, writer, run))
         result.sift("written", [(draft, draft.problem) for draft in result.stood])
-        for name, rule in filters.RULES.items():
-            result.sift(name, [(draft, rule(draft)) for draft in result.stood])
-        shares = self._shares()
-        result.sift("generic", [(draft, filters.generic(draft, shares)) for draft in result.stood])
-        result.sift("near_duplicate", filters.near_duplicates(result.stood, known))
+        for rule in RULES:
+            result.sift(rule.__name__, [(draft, rule(draft)) for draft in result.stood])
+        result.sift("near_duplicates", near_duplicates(result.stood, known))
         result.topics = [draft for draft in result.stood if draft.kind == "topic"]
         result.stood = [draft for draft in result.stood if draft.kind != "topic"]
         for one in CHECKS:
@@ -148,16 +131,6 @@ class Drafting:
         result.stood = [one for draft in result.stood for one in self._labelled(draft)]
         check(nowhere(self._of_index))
         return result
-
-    def _is_closed(self, draft: Draft) -> bool:
-        return any(place.document.permissions for place in draft.places)
-
-    def _shares(self) -> Mapping[str, float]:
-        """Return the share of places in which each stem stands; none where there are too few to tell."""
-        counts = Counter(
-            stem for place in self.found for stem in set(filters.content_words(place.text, place.language))
-        )
-        return {stem: n / len(self.found) for stem, n in counts.items()} if len(self.found) >= _LEAST_PLACES else {}
 
     def _of_index(self, draft: Draft) -> Passages:
         """Return what the whole index has for a question, as its asker sees it, after the place that it was made of."""
@@ -171,21 +144,19 @@ class Drafting:
         There is no such one where somebody else's file holds the quote, too.
         """
         asked = draft.question
+        unanswerable = replace(asked, answers=(), evidence=(), answerable=False)
         if draft.kind == "unanswerable":
-            return [replace(draft, question=replace(asked, answers=(), evidence=(), answerable=False))]
-        if not self._is_closed(draft):
+            return [replace(draft, question=unanswerable)]
+        if not draft.permissions:
             return [draft]
-        may_see = tuple(sorted({name for place in draft.places for name in place.document.permissions}))
         twin = replace(
-            asked, question_id=f"{asked.question_id}x", answers=(), evidence=(), answerable=False, may_see=(),
-            forbidden=asked.answers[:1], tags=(DRAFTED, "forbidden"),
-        )  # fmt: skip
-        open_ = [one.text for one in self.index.chunks.documents() if self.index.is_visible(one.source, twin)]
-        is_pair = draft.kind == "single" and not any(
-            find_quote(text, quote) for text in open_ for quote in draft.quotes
+            unanswerable, question_id=f"{draft.name}x", may_see=(), forbidden=asked.answers, tags=(DRAFTED, "forbidden")
         )
-        pair = [replace(draft, question=twin, kind="forbidden", checks={}, bm25_rank=None)] if is_pair else []
-        return [replace(draft, question=replace(asked, may_see=may_see)), *pair]
+        visible = [one.text for one in self.documents if self.index.is_visible(one.source, twin)]
+        is_told = any(find_quote(text, quote) for text in visible for quote in draft.quotes)
+        pair = [replace(draft, question=twin, kind="forbidden", checks={}, bm25_rank=None)]
+        closed = replace(draft, question=replace(asked, may_see=draft.permissions))
+        return [closed] if is_told or draft.kind != "single" else [closed, *pair]
 
     def _measured(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Return the drafts with the overlap of their words, and the rank at which BM25 finds a quote."""
@@ -194,28 +165,27 @@ class Drafting:
         measured = []
         for draft, ranked in zip(drafts, hits, strict=True):
             quotes = [self.index.locate(item)[0] for item in draft.question.evidence]
-            places = [((one.source, one.page), one.start or 0, one.end or 0) for one in quotes]
+            spans = [((one.source, one.page), one.start or 0, one.end or 0) for one in quotes]
             ranks = (
-                n
-                for n, hit in enumerate(ranked, start=1)
+                rank
+                for rank, hit in enumerate(ranked, start=1)
                 if any(
-                    (hit.source, hit.page) == page and hit.start < end and hit.end > start
-                    for page, start, end in places
+                    (hit.source, hit.page) == page and hit.start < end and hit.end > start for page, start, end in spans
                 )
             )
-            shared = filters.overlap(draft.question.text, draft.quotes, draft.language)
+            shared = overlap(draft.question.text, draft.quotes, draft.language)
             measured.append(replace(draft, overlap=round(shared, 3), bm25_rank=next(ranks, None)))
         return measured
 
 
 def _too_easy(drafts: Sequence[Draft]) -> list[tuple[Draft, str]]:
-    """Return the answerable drafts; of those that a search by words finds first, what exceeds their share falls.
+    """Return the answerable drafts; those that a search by words finds first fall beyond half of the set.
 
     With nothing but such questions BM25 would win, whatever the documents are. Those with most words in common go.
     """
     labelled = [draft for draft in drafts if draft.kind != "unanswerable"]
     easy = [one for one in labelled if one.bm25_rank == 1 and one.overlap >= _EASY_OVERLAP]
-    most = round((len(labelled) - len(easy)) * _MOST_EASY / (1 - _MOST_EASY))
+    most = len(labelled) - len(easy)
     surplus = {one.name for one in sorted(easy, key=lambda one: -one.overlap)[: max(0, len(easy) - most)]}
     reason = f"one of {len(easy)} that BM25 finds first by their words, of which {most} may stand"
     return [(draft, reason if draft.name in surplus else "") for draft in labelled]

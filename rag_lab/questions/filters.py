@@ -5,11 +5,10 @@ what they look for in each language stands in words.yaml.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 from rapidfuzz import fuzz
 
@@ -24,7 +23,6 @@ _LEAST_SUPPORT = 0.75  # share of an answer's content words that its quotes must
 _COPIED_RUN, _COPIED_SHARE = 6, 0.7  # words that follow each other in question and place; share of the question's words
 _SAME, _LIKELY = 90.0, 0.75  # of 100: likeness of sorted words; share of content words that two questions share
 _CHOICE = 4  # content words of what a question may offer as one of two
-_COMMON = 0.25  # of all places: a word that stands in so many names nothing
 _AGREED = 0.5  # F1 of the content words of two answers
 _SHOWN = 60  # characters
 
@@ -47,7 +45,7 @@ def located(draft: Draft) -> str:
     least = 2 if draft.kind in ("two_passages", "topic") else 1
     if len(draft.quotes) < least:
         return f"{len(draft.quotes)} quotes, where {least} are needed"
-    texts = [draft.places[min(number, len(draft.places) - 1)].text for number in range(len(draft.quotes))]
+    texts = [draft.places[min(number, len(draft.places) - 1)].chunk.text for number in range(len(draft.quotes))]
     missing = [quote for text, quote in zip(texts, draft.quotes, strict=True) if find_quote(text, quote) is None]
     return f"the quote {_short(missing[0])} does not stand there" if missing else ""
 
@@ -88,12 +86,9 @@ def several(draft: Draft) -> str:
     return f"{_short(found[0])} asks a second thing" if found else ""
 
 
-def generic(draft: Draft, shares: Mapping[str, float] = MappingProxyType({})) -> str:
-    """A word of it names something, and one that does not stand in many places; `shares` holds these, by stem."""
-    named = _naming(draft)
-    if draft.kind == "follow_up" or any(shares.get(word, 0) <= _COMMON for word in named):
-        return ""
-    return f"{_short(' '.join(sorted(named)))} stands in most places" if named else "no word of it names anything"
+def generic(draft: Draft) -> str:
+    """A word of it names something."""
+    return "" if draft.kind == "follow_up" or _naming(draft) else "no word of it names anything"
 
 
 def copied(draft: Draft) -> str:
@@ -104,7 +99,9 @@ def copied(draft: Draft) -> str:
     is_choice = len(answer) <= _CHOICE and re.search(r"(?i)\b(?:or|oder|ou|o)\b", draft.question.text)
     if answer and not is_choice and set(answer) <= set(content_words(draft.question.text, draft.language)):
         return "it holds its answer"
-    (asked,), *there = (terms([text], "unicode") for text in (draft.question.text, *(p.text for p in draft.places)))
+    (asked,), *there = (
+        terms([text], "unicode") for text in (draft.question.text, *(p.chunk.text for p in draft.places))
+    )
     matchers = (SequenceMatcher(None, asked, words, autojunk=False) for (words,) in there)
     run = max((matcher.find_longest_match().size for matcher in matchers), default=0)
     is_copy = run >= _COPIED_RUN and run >= _COPIED_SHARE * len(asked)
@@ -181,7 +178,4 @@ def _short(text: str) -> str:
     return repr(words if len(words) <= _SHOWN else words[: _SHOWN - 3] + "...")
 
 
-Rule = Callable[[Draft], str]
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {rule.__name__: rule for rule in (located, supported, pointing, several, copied)}
-)
+RULES: tuple[Callable[[Draft], str], ...] = (located, supported, pointing, several, generic, copied)

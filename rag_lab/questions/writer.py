@@ -74,6 +74,11 @@ class Draft:
         return tuple(place.passage(number) for number, place in enumerate(self.places, start=1))
 
     @property
+    def permissions(self) -> tuple[str, ...]:
+        """Those of which its asker needs one; nobody needs any where it is empty."""
+        return tuple(sorted({name for place in self.places for name in place.chunk.permissions}))
+
+    @property
     def language(self) -> str:
         """The language of its first place; '' where it cannot be known."""
         return self.places[0].language if self.places else ""
@@ -140,9 +145,9 @@ def _written(draft: Draft, trace: Trace) -> Draft:
     if trace.raw_text is None:
         return replace(draft, problem=trace.stages[-1].reason)
     reply = Written.model_validate_json(trace.raw_text)
-    documents = [place.document for place in draft.places]
-    documents += documents[-1:] * (len(reply.quotes) - len(documents))
-    evidence = (Evidence(d.source, d.page, quote) for d, quote in zip(documents, reply.quotes, strict=False))
+    chunks = [place.chunk for place in draft.places]
+    chunks += chunks[-1:] * (len(reply.quotes) - len(chunks))
+    evidence = (Evidence(one.source, one.page, quote) for one, quote in zip(chunks, reply.quotes, strict=False))
     before = reply.before if draft.kind == "follow_up" and len(reply.before) == 2 else []
     question = replace(
         draft.question,
