@@ -1,7 +1,7 @@
 """What the filters of drafted questions find, and whether drafted questions rank variants as people's questions do.
 
     python benchmarks/drafting.py filters DATA [--half tuned]
-    python benchmarks/drafting.py ranking DATA
+    python benchmarks/drafting.py ranking DATA [--bad 0.67 --copies]
     python benchmarks/drafting.py demo DATA FOLDER
 
 DATA is the folder with xquad/ and contoso_hr/.
@@ -39,6 +39,7 @@ from rag_lab.corpus.languages import language_of
 from rag_lab.corpus.spans import sentence_units
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.formats import import_dataset
+from rag_lab.data.synthetic import change_number
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.models.shared import chat_model
 from rag_lab.pipeline import Pipeline
@@ -291,8 +292,10 @@ class ScriptedWriter:
     `by_place` has the drafts of a file and page; `written` counts the questions that were written with each defect.
     """
 
-    def __init__(self, people: Sequence[Draft], bad: float, seed: int = 0) -> None:
-        self.people, self.bad, self.seed = people, bad, seed
+    def __init__(self, people: Sequence[Draft], bad: float, defects: Sequence[Defect] = ()) -> None:
+        self.people, self.bad = people, bad
+        self.defects = defects or [defect for _, _, defect in PLANTED[:-1]]  # a duplicate needs another place
+        self.name = f"scripted-2-{bad:.2f}-{len(self.defects)}"
         self.by_place: dict[str, list[Draft]] = defaultdict(list)
         for one in people:
             self.by_place[place_name(one.places[0].chunk)].append(one)
@@ -302,7 +305,10 @@ class ScriptedWriter:
     def __call__(self, body: dict[str, Any]) -> str:
         system, asked = (body["messages"][n]["content"] for n in (0, -1))
         if system.startswith("You write questions"):
-            return self.write(asked, "one passage" in system and "name a topic" not in system)
+            if "one condition" in system:
+                return self.unanswerable(asked)
+            others = ("two passages", "follows another", "name a topic")
+            return NOTHING if any(mark in system for mark in others) else self.write(asked)
         if "Passages:" not in asked:
             return NOT_FOUND
         passages, _, question = asked.rpartition("Question:")
@@ -312,21 +318,54 @@ class ScriptedWriter:
         is_there = answer and len(known & there) >= 0.9 * len(known)
         return json.dumps({"answer": answer, "citations": [1]}) if is_there else NOT_FOUND
 
-    def write(self, asked: str, suits: bool) -> str:
+    def unanswerable(self, asked: str) -> str:
+        """Return a question of the place with another number, or about another company, which nobody can answer."""
+        name, _, text = asked.partition("Passages:\n")[2].partition("\n")
+        for draft in self.held(name, text):
+            named = draft.question.text.replace("Northwind", "Westwind").replace("Contoso", "Fabrikam")
+            changed = change_number(named) or named
+            if changed != draft.question.text:
+                keys = {"answer": "another number or company", "quotes": draft.quotes, "before": []}
+                return json.dumps({"question": changed, **keys})
+        return NOTHING
+
+    def write(self, asked: str) -> str:
         """Return a question of the place whose answer it holds; nothing where there is none."""
         name, _, text = asked.partition("Passages:\n")[2].partition("\n")
-        lot = random.Random(f"{self.seed} {text}")
-        held = [one for one in self.by_place.get(name, ()) if find_quote(text, one.quotes[0])]
-        if not held or not suits:
+        lot = random.Random(text)
+        held = self.held(name, text)
+        if not held:
             return NOTHING
         draft, other, defect = lot.choice(held), lot.choice(self.people), ""
         if lot.random() < self.bad and other.places[0].chunk != draft.places[0].chunk:
-            defect, _, plant = lot.choice(PLANTED[:-1])  # a duplicate needs another place
-            draft = plant(draft, other, lot.randrange(1000), lot.randrange(2)) or draft
+            plant = lot.choice(self.defects)
+            planted = plant(draft, other, lot.randrange(1000), lot.randrange(2))
+            draft, defect = (planted, plant.__name__) if planted else (draft, "")
         self.written[draft.question.text] = defect
-        self.answers.setdefault(draft.question.text, draft.question.answers[0])
         quote, answer = draft.quotes[0], draft.question.answers[0]
+        self.answers.setdefault(draft.question.text, answer)
         return json.dumps({"question": draft.question.text, "answer": answer, "quotes": [quote], "before": []})
+
+    def held(self, name: str, text: str) -> list[Draft]:
+        """Return the people's questions whose quote stands in a place."""
+        return [one for one in self.by_place.get(name, ()) if find_quote(text, one.quotes[0])]
+
+
+class ContosoWriter(ScriptedWriter):
+    """Writes the questions about a page where a place has a sentence near the answer, which is quoted, and answers."""
+
+    def held(self, name: str, text: str) -> list[Draft]:
+        """Return the questions with the sentence that shares most words with their answer, four at least."""
+        sentences = [text[a:b] for a, b in sentence_units(text)]
+        found = []
+        for one in self.by_place.get(name, ()):
+            answer = set(filters.content_words(one.question.answers[0], "english"))
+            shared = [len(answer & set(filters.content_words(each, "english"))) for each in sentences]
+            if max(shared, default=0) >= 4:
+                near = sentences[shared.index(max(shared))]
+                found.append(_with(one, quote=near, answer=" ".join(near.split())))
+                self.answers[one.question.text] = found[-1].question.answers[0]
+        return found
 
 
 def place_name(chunk: Chunk) -> str:
@@ -337,7 +376,7 @@ def place_name(chunk: Chunk) -> str:
 def drafted_set(folder: Path, writer: ScriptedWriter, n: int) -> DraftedSet:
     """Return the set that is drafted about a data set, by the real protocol."""
     with openai_server(writer) as server:
-        spec = f"openai:scripted?base_url={server.url}"
+        spec = f"openai:{writer.name}?base_url={server.url}"
         drafting = Drafting(Pipeline(Dataset.load(folder, labelled=False), progress=False), n)
         return drafting.draft(WriteDraft(chat_model(spec)), chat_model(spec))
 
@@ -363,7 +402,7 @@ def tau(first: np.ndarray, second: np.ndarray, seed: int = 0, n: int = 2000) -> 
     return float(kendalltau(first.mean(1), second.mean(1))[0]), float(low), float(high)
 
 
-def ranking_table(data: Path, folder: Path, bad: float, n: int) -> str:
+def ranking_table(data: Path, folder: Path, bad: float, n: int, defects: Sequence[Defect]) -> str:
     """Return the taus between the rankings by drafted questions, with and without filters, and by people's.
 
     Searched are XQuAD's paragraphs among those of two other sets, which make it harder.
@@ -373,7 +412,7 @@ def ranking_table(data: Path, folder: Path, bad: float, n: int) -> str:
     (folder / "xquad/questions.jsonl").unlink()
     documents = {one.source: one for one in load_folder(folder / "xquad/corpus").documents}
     shown = [Draft(one, "single", (whole(documents[one.evidence[0].source], "english"),)) for one in people[::2]]
-    writer = ScriptedWriter(shown, bad)
+    writer = ScriptedWriter(shown, bad, defects)
     drafted = drafted_set(folder / "xquad", writer, n)
     print(drafted, file=sys.stderr)
     stood = [one for one in drafted.stood if one.question.answerable]
@@ -395,9 +434,11 @@ def ranking_table(data: Path, folder: Path, bad: float, n: int) -> str:
     ):
         asked = [_findable(pipeline, one.question) for one in drafts]
         rows.append((name, len(asked), *tau(scores(pipeline, asked), by_people)))
-    lot = random.Random(0)
-    half = scores(pipeline, lot.sample(people[::2], len(stood)))
-    rows.append(("people's, as many", half.shape[1], *tau(half, by_people)))
+    half, lot = scores(pipeline, people[::2]), np.random.default_rng(0)
+    draws = [half[:, lot.choice(half.shape[1], len(stood), replace=False)] for _ in range(500)]
+    taus = [float(kendalltau(one.mean(1), by_people.mean(1))[0]) for one in draws]
+    low, high = np.percentile(taus, [2.5, 97.5])
+    rows.append(("people's, as many: mean of 500 draws", len(stood), float(np.mean(taus)), float(low), float(high)))
     lines = ["| questions | n | tau with people's other questions |", "|---|---|---|"]
     lines += [f"| {name} | {n} | {value:.2f} [{low:.2f} to {high:.2f}] |" for name, n, value, low, high in rows]
     planted = sum(map(bool, writer.written.values()))
@@ -414,24 +455,10 @@ def _findable(pipeline: Pipeline, question: Question) -> Question:
     return replace(question, evidence=evidence)
 
 
-def contoso_writer(data: Path, bad: float) -> ScriptedWriter:
-    """Return a writer for the PDFs, which quotes the sentence that is nearest to each answer, and answers by it."""
-    people = []
-    for one in (draft for half in contoso(data) for draft in half):
-        text = one.places[0].chunk.text
-        answer = set(filters.content_words(one.question.answers[0], "english"))
-        sentences = [text[a:b] for a, b in sentence_units(text)]
-        near = max(
-            sentences,
-            key=lambda each: len(answer & set(filters.content_words(each, "english"))) / (9 + len(each.split())),
-        )
-        people.append(_with(one, quote=near, answer=" ".join(near.split())))
-    return ScriptedWriter(people, bad)
-
-
 def demo(data: Path, folder: Path) -> None:
     """Make a data set of the PDFs alone, by the command line, with the writer behind a server on loopback."""
-    with openai_server(contoso_writer(data, 0.3)) as server:
+    people = [draft for half in contoso(data) for draft in half]
+    with openai_server(ContosoWriter(people, 0.3)) as server:
         command = ["questions", "draft", str(data / "contoso_hr/corpus"), "--out", str(folder / "hr"), "--n", "200"]
         app([*command, "--model", f"openai:scripted?base_url={server.url}", "--yes"], standalone_mode=False)
 
@@ -444,6 +471,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--half", choices=["tuned", "held_out"], default="held_out")
     parser.add_argument("--bad", type=float, default=1 / 3, help="share of the places about which a bad one is written")
+    parser.add_argument("--copies", action="store_true", help="the bad ones are copies of the sentence that answers")
     parser.add_argument("--n", type=int, default=500)
     given = parser.parse_args()
     os.environ.setdefault("OPENAI_API_KEY", "none")  # the server asks for none
@@ -455,7 +483,8 @@ def main() -> None:
         if given.what == "demo":
             demo(given.data, folder)
         else:
-            print(ranking_table(given.data, folder, given.bad, given.n))
+            defects = [copy_of_quote] if given.copies else []
+            print(ranking_table(given.data, folder, given.bad, given.n, defects))
 
 
 if __name__ == "__main__":

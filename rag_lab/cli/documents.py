@@ -125,6 +125,9 @@ def draft(
     n: Annotated[int, typer.Option(min=1, max=10_000, help="Drafts that are written; fewer stand.")] = 100,
     out: Annotated[Path | None, typer.Option(help="The data set that is made of a folder of documents.")] = None,
     by_hand: Annotated[bool, typer.Option("--by-hand", help="Ask no model; list places worth asking about.")] = False,
+    prompt: Annotated[
+        str, typer.Option(metavar="FILE.j2", help="Asks for a draft in your words (docs/own_questions.md).")
+    ] = "builtin",
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the calls are made.")] = False,
     settings: Settings = None,
@@ -146,12 +149,12 @@ def draft(
     from rag_lab.models.shared import chat_model
     from rag_lab.questions import draft_files
     from rag_lab.questions.drafting import Drafting
-    from rag_lab.questions.writer import WriteDraft
+    from rag_lab.questions.writer import PROMPT, WriteDraft
 
     if (model is None) is not by_hand:
         advice = better_model().replace(f"--set {KEY}=", "--model ")
         raise ConfigError(f"Name the model that writes by --model, or give --by-hand. {advice}")
-    writes = chat_model(model, WriteDraft.name) if model else None
+    writer = WriteDraft(chat_model(model, WriteDraft.name), PROMPT.read(prompt)) if model else None
     if folder.is_dir() and not is_dataset(folder):
         if out is None:
             raise ConfigError(f"{folder} is no data set yet; give --out mine, which makes one of its documents.")
@@ -159,7 +162,7 @@ def draft(
     drafting = Drafting(open_pipeline(str(folder), settings), n)
     typer.echo(drafting.found_sentence(), err=True)
     dataset, where = drafting.pipeline.dataset, shlex.quote(str(folder))
-    if writes is None:
+    if writer is None:
         path = draft_files.write_places(dataset, [place for one in drafting.todo for place in one.places])
         typer.echo(f"{path}: {len(drafting.todo)} places worth asking about; the notebook 05_own_questions asks there.")
         return
@@ -170,12 +173,12 @@ def draft(
         return
     if sum(calls.values()) >= _ASKS_FROM and not yes:
         typer.confirm("Begin?", default=True, abort=True, err=True)
-    drafted = drafting.draft(WriteDraft(writes), chat_model(reader or model, "check"), draft_files.settled(dataset)[2])
+    drafted = drafting.draft(writer, chat_model(reader or model, "check"), draft_files.settled(dataset)[2])
     typer.echo(str(drafted))
     if not drafted.n_stood:
         advice = better_model().replace(f"--set {KEY}=", "--model ")
         raise ConfigError(
-            f"0 of {drafted.n_written} drafts stood; {model} cannot write questions. {advice} Or write them yourself: "
+            f"0 of {drafted.n_written} drafts stood; {model} cannot write questions. {advice}; or write them yourself: "
             f"rag-lab questions draft {where} --by-hand"
         )
     draft_files.write_set(dataset, drafted, str(model))

@@ -15,7 +15,7 @@ from rag_lab._kit.digest import digest
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.questions.places import Place, pairs, spread
 from rag_lab.records import Evidence, Passage, QueryClass, Question, Trace, Turn
-from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import ChatTemplate, PromptPlace
 from rag_lab.stages.context import render_passages
 from rag_lab.stages.stage import ChatStage, Outcome, Stage, chat_outcome
 from rag_lab.stages.understand import read_object
@@ -33,6 +33,12 @@ _WORDINGS = ("the passage's words", "other words", "a layman's words")
 _TOKENS = 400
 _LIST = {"type": "array", "items": {"type": "string"}, "maxItems": 8}
 _KEYS = {"question": {"type": "string"}, "answer": {"type": "string"}, "quotes": _LIST, "before": _LIST}
+PROMPT = PromptPlace(
+    "draft",
+    {"kind": "single", "length": "short", "wording": _WORDINGS[0], "language": "english", "query_class": "specific",
+     "context": "[1] (press.md)\nP-2: 60 bar"},
+    ("context",),
+)  # fmt: skip
 _SCHEMA = {"type": "object", "properties": _KEYS, "required": list(_KEYS), "additionalProperties": False}
 
 
@@ -97,7 +103,7 @@ class WriteDraft(ChatStage):
 
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
         """Return the request for one task."""
-        values = dict(zip(("kind", "length", "wording", "language"), trace.question.tags, strict=True))
+        values = dict(zip(PROMPT.example, trace.question.tags, strict=False))
         asked = {"query_class": trace.question.query_class, "context": render_passages(trace.passages)}
         messages = (self.prompt or built_in_prompt()).messages(values | asked)
         return [ChatRequest(messages, _TOKENS, json_schema=_SCHEMA)]
