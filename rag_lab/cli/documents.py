@@ -143,7 +143,7 @@ def draft(
       rag-lab questions draft mine --model ollama:qwen3:8b --n 200 --dry-run
       rag-lab questions draft mine --by-hand
     """
-    from rag_lab.data.dataset import is_dataset
+    from rag_lab.data.dataset import corpus_folder, is_dataset
     from rag_lab.experiment.new_project import new_project
     from rag_lab.models.failover import KEY, better_model
     from rag_lab.models.shared import chat_model
@@ -151,14 +151,15 @@ def draft(
     from rag_lab.questions.drafting import Drafting
     from rag_lab.questions.writer import PROMPT, WriteDraft
 
+    advice = better_model().replace(f"--set {KEY}=", "--model ")
     if (model is None) is not by_hand:
-        advice = better_model().replace(f"--set {KEY}=", "--model ")
         raise ConfigError(f"Name the model that writes by --model, or give --by-hand. {advice}")
     writer = WriteDraft(chat_model(model, WriteDraft.name), PROMPT.read(prompt)) if model else None
     if folder.is_dir() and not is_dataset(folder):
         if out is None:
             raise ConfigError(f"{folder} is no data set yet; give --out mine, which makes one of its documents.")
-        folder = folder if dry_run else new_project(out, folder).folder
+        is_made = is_dataset(out) and corpus_folder(out).resolve() == folder.resolve()
+        folder = out if is_made else folder if dry_run else new_project(out, folder).folder
     drafting = Drafting(open_pipeline(str(folder), settings), n)
     typer.echo(drafting.found_sentence(), err=True)
     dataset, where = drafting.pipeline.dataset, shlex.quote(str(folder))
@@ -176,7 +177,6 @@ def draft(
     drafted = drafting.draft(writer, chat_model(reader or model, "check"), draft_files.settled(dataset)[2])
     typer.echo(str(drafted))
     if not drafted.n_stood:
-        advice = better_model().replace(f"--set {KEY}=", "--model ")
         raise ConfigError(
             f"0 of {drafted.n_written} drafts stood; {model} cannot write questions. {advice}; or write them yourself: "
             f"rag-lab questions draft {where} --by-hand"

@@ -20,6 +20,7 @@ from typing import Any
 from rag_lab._kit.digest import whole_file
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import QUESTIONS_FILE, question_line
+from rag_lab.errors import DatasetError
 from rag_lab.questions.drafting import DraftedSet
 from rag_lab.questions.places import Place
 from rag_lab.questions.writer import DRAFTED, VERSION, Draft
@@ -35,23 +36,26 @@ GOOD_FOR = (
 Line = dict[str, Any]
 
 
-def settled(dataset: Dataset) -> tuple[list[Line], list[Line], list[Question]]:
-    """Return the lines of questions.jsonl and fallen.jsonl that stay, and the questions that need no second one."""
-    lines = _lines(dataset.path / QUESTIONS_FILE)
-    # No draft of a model's, nor a question that was made of a heading and that nobody has labelled.
-    stubs = [
-        line for line in lines if DRAFTED in line.get("tags", ()) and not line.get("evidence", line.get("answers"))
-    ]
-    kept = [line for line in lines if REVIEW in line or not ("draft" in line or line in stubs)]
-    fallen = [line for line in _lines(dataset.path / FALLEN_FILE) if line.get("fell", {}).get("filter") == REVIEW]
-    names = {line.get("id") for line in lines if line not in kept}
+def settled(dataset: Dataset) -> tuple[dict[str, Line], dict[str, Line], list[Question]]:
+    """Return the lines of questions.jsonl and fallen.jsonl that stay, and the questions that need no second one.
+
+    A draft without a review goes, and so does what was made of a heading, and nobody has labelled.
+    """
+    lines, kept = _lines(dataset.path / QUESTIONS_FILE), {}
+    for text, line in lines.items():
+        is_stub = DRAFTED in line.get("tags", ()) and not line.get("evidence", line.get("answers"))
+        if REVIEW in line or not ("draft" in line or is_stub):
+            kept[text] = line
+    fallen = _lines(dataset.path / FALLEN_FILE)
+    fallen = {text: line for text, line in fallen.items() if line.get("fell", {}).get("filter") == REVIEW}
+    names = {line.get("id") for text, line in lines.items() if text not in kept}
     return kept, fallen, [question for question in dataset.questions if question.question_id not in names]
 
 
 def write_set(dataset: Dataset, drafted: DraftedSet, model: str) -> None:
     """Write the files of a set into its folder; what stays is taken from there."""
     kept, fallen, _ = settled(dataset)
-    reviewed = {line.get("id") for line in (*kept, *fallen)}
+    reviewed = {line.get("id") for line in (*kept.values(), *fallen.values())}
 
     def new(drafts: Iterable[Draft]) -> list[Line]:
         found = []
@@ -69,9 +73,7 @@ def write_set(dataset: Dataset, drafted: DraftedSet, model: str) -> None:
     _write(dataset.path / TOPICS_FILE, new(drafted.topics))
     readme = dataset.path / README_FILE
     before = readme.read_text(encoding="utf-8").split(_TITLE)[0] if readme.exists() else ""
-    with whole_file(readme) as partial:
-        text = f"{before}{_TITLE}\n\nBy {model}, prompt {VERSION}.\n\n```\n{drafted}\n```\n\n{GOOD_FOR}\n"
-        partial.write_text(text, encoding="utf-8")
+    _write(readme, [f"{before}{_TITLE}\n\nBy {model}, prompt {VERSION}.\n\n```\n{drafted}\n```\n\n{GOOD_FOR}"])
 
 
 def write_places(dataset: Dataset, places: Sequence[Place]) -> Path:
@@ -87,12 +89,21 @@ def _place(place: Place) -> Line:
             "language": place.language}  # fmt: skip
 
 
-def _lines(path: Path) -> list[Line]:
+def _lines(path: Path) -> dict[str, Line]:
+    """Return the lines of a file, as they stand there, with their objects."""
     text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
+    found: dict[str, Line] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            found |= {line: dict(json.loads(line))} if line.strip() else {}
+        except (ValueError, TypeError):
+            raise DatasetError(
+                f"{path}, line {number} is no JSON object; mend it, as lines of yours are kept."
+            ) from None
+    return found
 
 
-def _write(path: Path, lines: Sequence[Line]) -> None:
+def _write(path: Path, lines: Iterable[Line | str]) -> None:
     with whole_file(path) as partial:
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        partial.write_text(text, encoding="utf-8", newline="\n")
+        texts = (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines)
+        partial.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", newline="\n")

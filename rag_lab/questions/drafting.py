@@ -105,8 +105,10 @@ class Drafting:
         No draft may ask what a `known` question asks.
         """
 
+        doing = WriteDraft.name
+
         def run(stage: Stage, traces: Sequence[Trace]) -> list[Trace]:
-            with tqdm(total=len(traces), desc=stage.name, unit="draft", disable=None) as bar:
+            with tqdm(total=len(traces), desc=doing, unit="draft", disable=None if stage.costly else True) as bar:
 
                 def show(_: str, done: int, of: int) -> None:
                     bar.update(done - bar.n)
@@ -114,6 +116,8 @@ class Drafting:
                 return run_stage(stage, traces, self.pipeline.memory, show)
 
         def check(one: Check) -> None:
+            nonlocal doing
+            doing = one.name
             asked = [draft for draft in result.stood if draft.kind in one.kinds]
             result.sift(one.name, checked(one, asked, reader, run))
 

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from rag_lab._kit.digest import digest
+from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.questions.places import Place, pairs, spread
 from rag_lab.records import Evidence, Passage, QueryClass, Question, Trace, Turn
@@ -142,8 +143,10 @@ def tasks(found: Sequence[Place], n: int) -> list[Draft]:
 
 
 def write(drafts: Sequence[Draft], stage: WriteDraft, run: Run) -> list[Draft]:
-    """Return the drafts with what the model wrote, or why it wrote nothing."""
+    """Return the drafts with what the model wrote, or why nothing; a `ModelError` where it never replied."""
     traces = run(stage, [Trace(draft.question, passages=draft.passages) for draft in drafts])
+    if (failed := [trace.failure for trace in traces if trace.failure]) and len(failed) == len(traces):
+        raise ModelError(f"No draft could be written: {failed[0].reason}.")
     return [_written(draft, trace) for draft, trace in zip(drafts, traces, strict=True)]
 
 

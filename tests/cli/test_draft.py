@@ -6,7 +6,7 @@ import pytest
 from scripted_writer import FILES, scripted, write_folder
 
 from rag_lab.models.protocols import ChatRequest, Message
-from rag_lab.testing.servers import openai_server
+from rag_lab.testing.servers import Scripted, openai_server
 
 FAST = ("--set", "retrieval.mode=bm25")
 
@@ -46,8 +46,9 @@ def test_from_a_folder_of_documents_to_a_set_that_can_be_checked(rag_lab, server
     assert "near_duplicates" in out and "drafts stood." in out and "2508.11758" in out
     assert "05_own_questions" in err and "rag-lab datasets check mine" in err
     n_calls = len(server.bodies)
-    status, again, _ = rag_lab("questions", "draft", "mine", "--model", spec(server), "--yes", *FAST)
-    assert (status, again, len(server.bodies)) == (0, out, n_calls)
+    for same in (arguments, ("questions", "draft", "mine", *arguments[5:])):
+        status, again, _ = rag_lab(*same)
+        assert (status, again, len(server.bodies)) == (0, out, n_calls)
     assert " 0 problems" in " ".join(
         rag_lab("datasets", "check", "mine")[1].replace("problems      0", "0 problems").split()
     )
@@ -70,6 +71,20 @@ def test_a_model_that_writes_nonsense_is_told_and_leaves_the_questions_alone(rag
     assert "--by-hand" in err and "--set" not in err
     assert (folder / "questions.jsonl").read_text() == '{"question": "Mine?"}\n'
     assert "written" in out
+
+
+def test_a_server_that_never_replies_is_no_bad_writer(rag_lab, docs, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with openai_server(lambda body: Scripted(status=400, raw="out of order")) as server:
+        status, _, err = rag_lab("questions", "draft", docs, "--out", "mine", "--model", spec(server), "--yes", *FAST)
+    assert status == 2 and "No draft could be written: " in err and "cannot write questions" not in err
+
+
+@pytest.mark.slow
+def test_the_packaged_model_cannot_write_questions(rag_lab, docs):
+    folder = write_folder(docs.parent / "set")
+    status, _, err = rag_lab("questions", "draft", folder, "--model", "llamacpp:smollm2", "--n", 3, "--yes", *FAST)
+    assert status == 2 and "0 of 3 drafts stood; llamacpp:smollm2 cannot write questions. " in err
 
 
 def test_by_hand_lists_places_and_asks_no_model(rag_lab, docs):

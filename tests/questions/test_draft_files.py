@@ -6,6 +6,7 @@ import pytest
 from scripted_writer import GOOD, pipeline_of, scripted, write_folder
 
 from rag_lab.data.dataset import Dataset
+from rag_lab.errors import DatasetError
 from rag_lab.questions import draft_files
 from rag_lab.questions.drafting import Drafting
 from rag_lab.questions.writer import WriteDraft
@@ -71,6 +72,16 @@ def test_what_somebody_wrote_or_reviewed_stays_and_other_drafts_are_written_anew
     assert again[:2] == [mine, reviewed]
     assert sum(line["id"] == reviewed["id"] for line in again) == 1
     assert Dataset.load(folder).problems[0].reason.startswith("Unknown key 'note'")  # and neither draft nor review
+
+
+def test_a_line_of_yours_stays_to_the_byte_and_one_that_cannot_be_read_is_named(folder):
+    mine = '{"question":  "Who resets the burner?"}'
+    (folder / "questions.jsonl").write_text(mine + "\n")
+    draft(folder)
+    assert (folder / "questions.jsonl").read_text().startswith(mine + "\n")
+    (folder / "questions.jsonl").write_text(f"{mine}\nno JSON\n")
+    with pytest.raises(DatasetError, match="line 2 is no JSON object; mend it"):
+        draft(folder)
 
 
 def test_what_fell_in_a_review_is_not_drafted_again(folder):
