@@ -161,7 +161,7 @@ MOST_LINES = {
     "data": 2_199,  # 2_100
     "stages": 4_991,  # 4_100
     "assistant": 656,  # 750
-    "questions": 844,  # 600
+    "questions": 840,  # 600
     "corpus_profile": 332,  # 400
     "statistics": 3_361,  # 3_500
     "evaluation": 3_202,  # 3_300
@@ -171,7 +171,7 @@ MOST_LINES = {
     "experiment": 8_781,  # 7_600
     "notebook": 2_678,  # 2_600
     "testing": 1_212,  # 1_200
-    "cli": 2_929,  # 2_300
+    "cli": 2_930,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -113,6 +113,7 @@ def new_project(
     next_steps(
         f"rag-lab sweep {where}/{EXPERIMENT_FILE}   compare the variants, write a report",
         f"rag-lab ask QUESTION --dataset {where}   one question",
+        f"rag-lab questions draft {where} --model MODEL   questions that a chat model drafts, with labels",
         f"rag-lab profile {where}                  what the documents are like, and what to set",
     )
 

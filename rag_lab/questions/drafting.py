@@ -58,9 +58,10 @@ class DraftedSet:
         lines.append(f"{self.n_stood} of {self.n_written} drafts stood.")
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for one in self.stood:
-            place, rank = one.places[0], one.bm25_rank
+            place, rank, n_words = one.places[0], one.bm25_rank, len(one.question.text.split())
             values = {"file": place.chunk.source, "kind": one.kind, "class": one.question.query_class or "",
-                      "span": place.span, "language": place.language, "wording": one.wording}  # fmt: skip
+                      "span": place.span, "language": place.language, "wording": one.wording,
+                      "length": "up to 8 words" if n_words <= 8 else "9 words or more"}  # fmt: skip
             if one.question.evidence:
                 values["overlap"] = ("below 1/3", "1/3 to 2/3", "above 2/3")[min(2, int(3 * one.overlap))]
                 values["BM25 rank"] = "1" if rank == 1 else "2 to 10" if rank and rank <= 10 else "beyond"

@@ -115,7 +115,8 @@ def near_duplicates(drafts: Sequence[Draft], known: Sequence[Question] = ()) -> 
     """
     found: list[tuple[Draft, str]] = []
     earlier: list[tuple[Question, set[str], set[str]]] = []  # with the words that name something, and that ask
-    for draft in (*(Draft(question, "single", ()) for question in known), *drafts):
+    places = drafts[0].places if drafts else ()  # whose language those of the known ones is taken to be
+    for draft in (*(Draft(question, "single", places) for question in known), *drafts):
         asked, naming, words, same = draft.question, _naming(draft), _of_language(draft.language), ""
         asking = {word.casefold() for word in re.findall(rf"(?i)\b(?:{words['asking']})\b", asked.text)}
         asking = {word for word in asking if not re.fullmatch(words["any"], word)}

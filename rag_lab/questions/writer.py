@@ -5,7 +5,6 @@ The tasks for n drafts begin with those for fewer, so that more can be drafted l
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -40,6 +39,7 @@ PROMPT = PromptPlace(
      "context": "[1] (press.md)\nP-2: 60 bar"},
     ("context",),
 )  # fmt: skip
+_BUILT_IN = ChatTemplate("The prompt draft.j2", Path(__file__).with_name("draft.j2").read_text(encoding="utf-8"))
 _SCHEMA = {"type": "object", "properties": _KEYS, "required": list(_KEYS), "additionalProperties": False}
 
 
@@ -106,7 +106,7 @@ class WriteDraft(ChatStage):
         """Return the request for one task."""
         values = dict(zip(PROMPT.example, trace.question.tags, strict=False))
         asked = {"query_class": trace.question.query_class, "context": render_passages(trace.passages)}
-        messages = (self.prompt or built_in_prompt()).messages(values | asked)
+        messages = (self.prompt or _BUILT_IN).messages(values | asked)
         return [ChatRequest(messages, _TOKENS, json_schema=_SCHEMA)]
 
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
@@ -115,12 +115,6 @@ class WriteDraft(ChatStage):
         if isinstance(found, str):
             return chat_outcome(replies[0], {}, "failed" if replies[0].error else "fallback", found)
         return chat_outcome(replies[0], {"raw_text": found.model_dump_json()})
-
-
-@cache
-def built_in_prompt() -> ChatTemplate:
-    """Return the prompt beside this file."""
-    return ChatTemplate("The prompt draft.j2", Path(__file__).with_name("draft.j2").read_text(encoding="utf-8"))
 
 
 def tasks(found: Sequence[Place], n: int) -> list[Draft]:

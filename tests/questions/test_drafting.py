@@ -212,7 +212,7 @@ def test_the_table_counts_each_filter_and_shows_the_spread(pipeline):
     counts = {line.split()[0]: line.split()[1:3] for line in text.splitlines() if line[:1].isalpha()}
     assert counts["located"][1] == "1" and int(counts["written"][0]) == len(Drafting(pipeline, N).todo)
     assert "does not stand there: Which grease is right" in " ".join(text.split())
-    assert all(f"  {name} " in text for name in ("file", "kind", "span", "language", "overlap", "BM25 rank"))
+    assert all(f"  {name} " in text for name in ("file", "kind", "span", "language", "length", "overlap", "BM25 rank"))
 
 
 def test_files_without_text_are_named_and_a_corpus_without_any_is_refused(folder):

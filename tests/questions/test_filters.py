@@ -88,7 +88,8 @@ def test_a_duplicate_is_found_by_its_words_whatever_their_order_and_politeness()
     again = ["valve of HP-12 opens when?", "Can you please tell me when the valve of HP-12 opens?"]
     drafts = [draft(text, name=f"q{n}") for n, text in enumerate([first, *again])]
     assert [reason for _, reason in near_duplicates(drafts)] == ["", *["q0 asks nearly the same"] * 2]
-    assert near_duplicates(drafts[:1], [Question("mine", first)]) == [(drafts[0], "mine asks nearly the same")]
+    known = [Question("mine", "Please tell me when the valve of HP-12 opens")]
+    assert near_duplicates(drafts[:1], known) == [(drafts[0], "mine asks nearly the same")]
 
 
 def test_when_and_who_ask_for_two_things():
