@@ -35,7 +35,11 @@ def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
         yield _address(settings / "runtime", process)
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:  # a kernel of it hangs; the next test needs another server
+            process.kill()
+            process.wait()
 
 
 def open_notebook(page: Page, address: str, name: str) -> None:

@@ -97,6 +97,9 @@ def sweep(
             autocompletion=completion.variants,
         ),
     ] = None,
+    questions: Annotated[
+        str, typer.Option(metavar="N|+N", help="Ask so many, or so many more than the experiment's limit.")
+    ] = "",
     yes: shared.Yes = False,
 ) -> None:
     """Run every variant of an experiment, write one report.
@@ -145,7 +148,7 @@ def sweep(
             keep_going=keep_going,
             retry_failed=retry_failed,
         )
-        planned = plan(experiment, settings=shared.parse_settings(settings or []), only=only or [])
+        planned = plan(experiment, settings=shared.parse_settings(settings or []), only=only or [], questions=questions)
         execute.start(planned, out, options, dry_run, yes=yes)
 
 

@@ -13,6 +13,7 @@ from rag_lab.comparison import blind_trials, by_question
 from rag_lab.comparison.tables import bounds, changes, costs, evidence, hyde_study, pareto, reliability
 from rag_lab.comparison.tables import effects as modules
 from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.comparison.tables.sum_of_parts import sum_of_parts
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
@@ -58,6 +59,8 @@ class Comparison(RunTables):
     preferences = cached_property(blind_trials.preferred)
     # Who judged which metrics, and what its trial says of it.
     judges = cached_property(reliability.judge_notes)
+    # In a grid: the gains of single changes added up, and together; None where it has none.
+    parts = cached_property(sum_of_parts)
     # Which variants no other beats in the main metric and in what a question takes, and how certain that is.
     front = cached_property(lambda self: pareto.pareto_fronts(self, self.prices))
     # The race whose proof the run is; None where it is none.

@@ -52,6 +52,7 @@ class Plan:
     folder: Path = Path()  # whose files are modules that can be named
     rounds: tuple[tuple[str, ...], ...] = ()
     apart: Mapping[str, Collection[str]] = field(default_factory=dict)
+    file: str = ""  # of the experiment, as it was named
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -119,6 +120,7 @@ class Plan:
             same=self.expansion.same,
             strict=self.experiment.strict,
             claims=tuple(self.claims),
+            file=self.file,
         )
 
     @property
@@ -139,6 +141,7 @@ def plan(
     *,
     settings: Mapping[str, Any] | None = None,
     only: Sequence[str] = (),
+    questions: str = "",
     folder: Path | None = None,
 ) -> Plan:
     """Check an experiment and choose its questions.
@@ -147,6 +150,7 @@ def plan(
         experiment: its file, the mapping that would stand in it, or an `ExperimentConfig`.
         settings: dotted keys that are changed in all of its variants.
         only: variants that are run beside the baseline, by id or label; all where empty.
+        questions: how many are asked, or with + how many more than the experiment's limit; that where empty.
         folder: where paths and modules are looked for; beside the file, or else in the current folder, where None.
 
     Raises:
@@ -154,7 +158,7 @@ def plan(
     """
     folder, name = (folder or folder_of(experiment)).resolve(), name_of(experiment)
     with modules_from(folder):
-        draft = _with_subset(read_experiment(experiment), settings or {}, only)
+        draft = _with_subset(read_experiment(experiment), settings or {}, only, questions)
         problems = list(draft.problems)
         expansion, dataset = _expand(draft, problems), _dataset(draft, folder, problems)
         if dataset is not None and not draft.config.metrics and "metrics" not in draft.broken:
@@ -184,7 +188,9 @@ def plan(
                 "variants."
             )
             raise ExperimentError(name, [problem])
-        return Plan(config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart)
+        named = str(experiment) if isinstance(experiment, Path | str) else ""
+        parts = (config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart)
+        return Plan(*parts, named)
 
 
 def readers_of(
@@ -197,13 +203,15 @@ def readers_of(
     return Readers(bool(answered), contexts, dataset.language, turns)
 
 
-def _with_subset(draft: Draft, settings: Mapping[str, Any], only: Sequence[str]) -> Draft:
+def _with_subset(draft: Draft, settings: Mapping[str, Any], only: Sequence[str], questions: str = "") -> Draft:
     """Return an experiment with `settings` (dotted keys) in all of its variants, of which `only` some are run.
+
+    `questions` are as for `plan`.
 
     It gets another name, and with it a run folder, as `ablation__final_k-3__only_hyde-always`: what is left out or set
     otherwise replaces no earlier result.
     """
-    if not settings and not only:
+    if not settings and not only and not questions:
         return draft
     given, problems = draft.config, list(draft.problems)
     differing = set(given.factors)
@@ -217,9 +225,20 @@ def _with_subset(draft: Draft, settings: Mapping[str, Any], only: Sequence[str])
     ]
     parts = [given.name, *([variant_id(settings, among=settings)] if settings else [])]
     parts += [f"only_{'_'.join(only)}"] if only else []
+    limits = given.limits
+    if questions:
+        more, known = questions.removeprefix("+"), limits.questions
+        if not more.isdecimal() or int(more) < 1:
+            problems.append(f"--questions is how many, as 200, or how many more, as +50; got {questions!r:.40}.")
+        elif more != questions and known is None:
+            problems.append("--questions +N adds to limits.questions, which this experiment has not: all are asked.")
+        else:
+            n = int(more) + (known or 0) * (more != questions)
+            limits, parts = limits.model_copy(update={"questions": n}), [*parts, f"questions-{n}"]
     text = "__".join(re.sub(r"[^a-z0-9_-]+", "-", part.lower()).strip("-") for part in parts)
     changed: dict[str, Any] = {
-        "name": short_name(text, _LONGEST, [dict(settings), list(only)]),
+        "name": short_name(text, _LONGEST, [dict(settings), list(only), *([questions] if questions else [])]),
+        "limits": limits,
         "only": [*given.only, *only],
     }
     if len(problems) == len(draft.problems):

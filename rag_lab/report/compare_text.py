@@ -12,6 +12,7 @@ from rag_lab._kit.wording import DASH, interval, listing, p_value, plain, signed
 from rag_lab.comparison.across import AcrossRuns, compare_runs
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings import conclusions, recommendation, search_sentences, trace_findings, verdict
+from rag_lab.comparison.findings.next_command import next_command
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import shown
 from rag_lab.report.score_tables import CORRECTIONS, tables_across
@@ -158,7 +159,10 @@ def screen(comparison: Comparison) -> str:
             for sentence in trace_findings.baseline_sentence(comparison)
         ]
     sentences += search_sentences.race_sentences(comparison.race, cost_of(run))[:2] if comparison.race else []
-    return _screen(sentences, parts)
+    following = next_command(comparison)
+    return _screen(sentences, parts) + (
+        f"\n{fill(shown(following), WIDTH, break_long_words=False)}\n" if following else ""
+    )
 
 
 def _screen(sentences: Sequence[str], parts: _Shown) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_lab._kit.wording import counted, number
+from rag_lab._kit.wording import counted, number, signed
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
 from rag_lab.comparison.tables.pareto import Cost
+from rag_lab.comparison.tables.sum_of_parts import SumOfParts
 from rag_lab.report import figures as look
 from rag_lab.report.figures import ABOVE, BELOW, FONT_SIZE, INK, MUTED, SAME, SHADE, ShownFigure, literal
 from rag_lab.statistics.intervals import TIE
@@ -50,6 +51,30 @@ def forest_figure(effects: pd.DataFrame, metric: str) -> ShownFigure:
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     axes.set_xlabel(f"effect on {literal(metric)}", loc="right")
     axes.grid(axis="x", color=look.GRID, linewidth=0.8)
+    return figure
+
+
+def parts_figure(found: SumOfParts) -> ShownFigure:
+    """Plot the gains of single changes, one after the other on a bar, and below it that of all with its interval."""
+    figure, axes = look.new_figure(6.4, 1.3, found.sentence)
+    axes.axvline(0, color=MUTED, linewidth=1, linestyle=look.DASHED, zorder=1)
+    ends = {1: 0.0, -1: 0.0}  # losses stand on the other side
+    for number_, (name, gain) in enumerate(found.parts.items()):
+        side = 1 if gain >= 0 else -1
+        axes.barh(
+            0, gain, left=ends[side], height=0.5, color=SHADE if number_ % 2 else SAME, edgecolor=INK, linewidth=0.6
+        )
+        axes.text(
+            ends[side] + gain / 2, 0.42, literal(name, 24), ha="center", va="top", fontsize=FONT_SIZE - 2, color=INK
+        )
+        ends[side] += gain
+    together = found.together.mean or 0.0
+    axes.barh(1, together, height=0.5, color=ABOVE if together >= 0 else BELOW)
+    row = {"low": found.together.low, "high": found.together.high}
+    look.draw_interval(axes, row, 1, INK)
+    axes.set_yticks([0, 1], [f"added up {signed(found.total)}", f"together {signed(together)}"])
+    axes.set_ylim(1.5, -0.5)
+    axes.set_xlabel(f"change of {literal(found.metric)}", loc="right")
     return figure
 
 

@@ -17,6 +17,7 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
 from rag_lab.statistics.noise_components import noise_floor
+from rag_lab.statistics.verdict import resolution
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
 _COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")
 _OPEN_HEADER = (*_COVERAGE_HEADER[:-1], "mean", "worst to best mean", "reasons")
-_EFFECT_HEADER = ("difference", "95% interval", "p", "corrected p", "family", "effect size")
+_EFFECT_HEADER = ("difference", "95% interval", "p", "corrected p", "family", "effect size", "resolved")
 
 
 def scores_tables(comparison: Comparison) -> dict[str, list[Table]]:
@@ -189,7 +190,9 @@ def differences_table(
 
 def _effect_cells(row: dict[Any, Any], effect: float) -> tuple[str, ...]:
     ends, raw, corrected = signed_interval(row["low"], row["high"]), row["p_value"], row["p_corrected"]
-    return signed(effect), ends, p_value(raw), p_value(corrected), str(row["family"]), signed(row["effect_size"])
+    resolved = resolution(number(effect), number(row["smallest_difference"]))
+    size = signed(row["effect_size"]), DASH if resolved is None else f"{resolved:.2f}"
+    return signed(effect), ends, p_value(raw), p_value(corrected), str(row["family"]), *size
 
 
 def effect_tables(found: EffectsFound, metric: str) -> list[Table]:

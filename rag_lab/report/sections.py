@@ -87,7 +87,11 @@ def draw_effects(comparison: Comparison) -> Titled:
     if main is None or found.table.empty:
         return []
     forest = effect_figures.forest_figure(found.table, main)
-    drawn = [(f"Effects on {comparison.directed(main)}", figures.to_svg(forest, "forest"))]
+    drawn = []
+    if comparison.parts:
+        bars = figures.to_svg(effect_figures.parts_figure(comparison.parts), "parts")
+        drawn.append(("The changes one by one, added up, and all together", bars))
+    drawn += [(f"Effects on {comparison.directed(main)}", figures.to_svg(forest, "forest"))]
     both_ways = [way for pair in found.interactions(main) for way in (pair, pair[::-1])]
     for number, (factor, other) in enumerate(both_ways):
         figure = effect_figures.interaction_figure(found.table, main, factor, other)
@@ -164,7 +168,7 @@ SECTIONS = (
         EVERYWHERE,
         lambda c: _is_scored(c) and c.effects.is_grid,
         sentences=lambda c: [
-            *filter(None, [c.effects.note]),
+            *filter(None, [c.effects.note, c.parts.sentence if c.parts else ""]),
             *(c.effects.sentences(c.main_metric) if c.main_metric else []),
         ],
         tables=lambda c: {"effects": score_tables.effect_tables(c.effects, c.main_metric) if c.main_metric else []},

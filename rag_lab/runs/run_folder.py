@@ -111,6 +111,7 @@ class RunFolder:
     same: tuple[SamePipeline, ...] = ()  # combinations that are not run, since a variant is the same pipeline
     strict: bool = False  # one 5% for all that is concluded, instead of 5% for each family
     claims: tuple[Claim, ...] = ()  # each of a variant's id and a metric of the run
+    file: str = ""  # of the experiment, as it was named; "" where there is none
 
     def __post_init__(self) -> None:
         """Declare each variant against the baseline where no pairs are declared."""

@@ -40,6 +40,15 @@ def smallest_difference(
     return max(student * standard_error, reach) + FOR_POWER * standard_error
 
 
+def resolution(difference: float | None, smallest: float | None) -> float | None:
+    """Return N / N*: the questions asked as a share of those at which the difference that was seen would be found.
+
+    As arXiv 2605.30315 defines it; N* is for power 0.8. None where no difference could be shown. What was seen may be
+    a lucky difference, so that the number says how open a comparison is, and plans nothing by itself.
+    """
+    return None if difference is None or not smallest else (difference / smallest) ** 2
+
+
 def sidak(n_comparisons: int, alpha: float) -> float:
     """Return what T of one of so many independent comparisons must exceed (Sidak 1967), where no data tell more."""
     alone = 1 - (1 - alpha) ** (1 / max(1, n_comparisons))

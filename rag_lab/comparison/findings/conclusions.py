@@ -3,6 +3,7 @@
 from rag_lab._kit import wording as numbers
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings.next_command import next_command
 from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, next_steps
 from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
 from rag_lab.comparison.findings.verdict_sentences import main_effects, margin_sentence
@@ -95,6 +96,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
             "Answers": answers,
             "Judge": judges,
             "Noise": noise_sentences(tables)[:1],
+            "Next": [next_command(tables)],
         }
     kept = {topic: [sentence for sentence in sentences if sentence] for topic, sentences in found.items()}
     return {topic: sentences for topic, sentences in kept.items() if sentences}

@@ -19,7 +19,7 @@ from rag_lab.comparison.tables.effects import NotWorse
 from rag_lab.comparison.tables.reliability import shared_fields
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.statistics.effects import factor_values, level_text
-from rag_lab.statistics.verdict import NO_DIFFERENCE
+from rag_lab.statistics.verdict import NO_DIFFERENCE, resolution
 
 Found = Literal["better", "worse", "not worse", "not better", "cannot tell"]
 Word = Found | Literal["no difference", "not measured", "failed", "stopped", "not run"]
@@ -226,6 +226,8 @@ def _measured(one: Verdict, row: Mapping[Any, Any], effect: Any, sign: int) -> V
         why = f"alone it would count as {side}; corrected p {p_text(row['p_corrected'])}"
     elif word == "cannot tell":
         why = wording.short_verdict(verdict) if doubt or smallest is None else f"could have shown {plain(smallest)}"
+        if not doubt and (resolved := resolution(number(effect), smallest)) is not None:
+            why += f"; resolved {resolved:.2f} of what it takes"
     low, high, n = number(row["low"]), number(row["high"]), int(row["n"])
     one = replace(one, row=row, n=n, effect=number(effect), low=low, high=high, word=word, why=why)
     gains_little = word == "not better" or (word == "better" and bool(why))
