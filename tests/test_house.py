@@ -163,15 +163,15 @@ MOST_LINES = {
     "assistant": 656,  # 750
     "questions": 840,  # 600
     "corpus_profile": 332,  # 400
-    "statistics": 3_361,  # 3_500
+    "statistics": 3_370,  # 3_500
     "evaluation": 3_202,  # 3_300
-    "runs": 1_247,  # 1_200
-    "comparison": 4_768,  # 4_400
-    "report": 2_958,  # 2_700
-    "experiment": 8_781,  # 7_600
+    "runs": 1_248,  # 1_200
+    "comparison": 4_898,  # 4_400
+    "report": 2_994,  # 2_700
+    "experiment": 8_801,  # 7_600
     "notebook": 2_678,  # 2_600
     "testing": 1_212,  # 1_200
-    "cli": 2_930,  # 2_300
+    "cli": 2_931,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -297,7 +297,7 @@ def verdict_box(comparison: Comparison) -> VerdictBox:
         "Without scores": _named(comparison, [row for row in rows if row.effect is None]),
         "Answers": list(filter(None, [found.answers])),
         "Price": [f"{price}."] if price else [],
-        "Do next": list(dict.fromkeys([*by_topic.get("Next", []), *following])),
+        "Do next": list(dict.fromkeys([*following, *by_topic.get("Next", [])])),
     }
     reasons = [line for line in found.reasons if line not in following]
     folded = {topic: by_topic.pop(topic) for topic in _CAVEATS if topic in by_topic and not comparison.is_unlabelled}

@@ -86,8 +86,9 @@ def variants_table(plan: Plan, paths: PlanTree) -> Table:
 def inert_sentences(plan: Plan) -> list[str]:
     """Return a sentence for each variant with keys that change nothing on this data set."""
     experiment = plan.experiment
-    readers, told = readers_of(experiment, plan.dataset, plan.questions, plan.answered), []
+    told: list[str] = []
     with modules_from(plan.folder):
+        readers = readers_of(experiment, plan.dataset, plan.questions, plan.answered)
         for one in plan.variants[1:]:
             before = plan.expansion.baseline.config.flat()
             if inert := [key for key in one.changes if is_inert(one.config, key, before[key], readers)]:

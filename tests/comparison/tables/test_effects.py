@@ -3,6 +3,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import conclusions
@@ -28,6 +29,7 @@ def test_a_grid_says_that_hyde_adds_alone_and_nothing_beside_the_reranker(
 def test_effects_stand_in_the_page_and_in_markdown_as_text_and_figure(grid: Comparison) -> None:
     page, markdown = to_html(grid), grid.to_markdown()
     assert [title for title, _ in draw_effects(grid)] == [
+        "The changes one by one, added up, and all together",
         f"Effects on {grid.main_metric}",
         "The effect of rerank.name at each level of query.hyde",
         "The effect of query.hyde at each level of rerank.name",
@@ -101,3 +103,31 @@ def test_noise_larger_than_an_effect_keeps_it_from_being_one(synthetic: ModuleTy
     assert "below the noise floor" in row["verdict"]
     assert found.reliable("always", synthetic.MAIN) == 0
     assert "below the noise floor" in str(found.difference("always", synthetic.MAIN))
+
+
+def test_the_sum_of_the_parts_is_that_of_single_changes_on_the_same_questions(grid: Comparison) -> None:
+    found = grid.parts
+    assert found is not None
+    means = {name: {q: s.value for q, s in scores.items()} for name, scores in _scores(grid).items()}
+    shared = set.intersection(*map(set, means.values()))
+    mean = {name: sum(of[q] for q in shared) / len(shared) for name, of in means.items()}
+    (first, second), both = (
+        [v for v in means if len(_changes(grid, v)) == 1],
+        next(v for v in means if len(_changes(grid, v)) == 2),
+    )
+    base = mean[grid.run.baseline]
+    assert found.total == pytest.approx(mean[first] + mean[second] - 2 * base)
+    assert found.together.mean == pytest.approx(mean[both] - base)
+    assert found.gap.mean == pytest.approx(found.together.mean - found.total)
+    assert found.gap.n == len(shared) and found.sentence.startswith("Added up, ")
+
+
+def _changes(comparison: Comparison, variant: str) -> dict[str, object]:
+    return next(plan.changes for plan in comparison.variants if plan.variant_id == variant)
+
+
+def _scores(comparison: Comparison) -> dict[str, dict[str, object]]:
+    rows = comparison.scores[
+        (comparison.scores["metric"] == comparison.main_metric) & comparison.scores["value"].notna()
+    ]
+    return {v: {row.question_id: row for row in part.itertuples()} for v, part in rows.groupby("variant_id")}
