@@ -22,7 +22,7 @@ TABLES = {
     "## attributes.yaml": rules._Rule,
 }
 EMPTY: dict[str, Any] = {
-    "empty": ("", []),
+    "empty": ("", [], {}),
     "none": (None,),
     "everything": (None,),
     "all": (None,),
@@ -63,7 +63,7 @@ def test_the_example_of_each_field_is_one_that_is_taken(heading: str, name: str)
     needed = {field for field, info in fields_of(heading).items() if info.is_required()} | {name}
     read = model.model_validate({field: examples[field] for field in needed})
     field = next(own for own, info in model.model_fields.items() if (info.alias or own) == name)
-    assert getattr(read, field) not in (None, "", [], model.model_fields[field].default)
+    assert getattr(read, field) not in (None, "", [], {}, model.model_fields[field].default)
 
 
 def test_no_file_of_a_dataset_has_a_field_that_the_page_leaves_out() -> None:
