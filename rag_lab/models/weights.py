@@ -176,6 +176,8 @@ def loading(source: Source) -> Iterator[None]:
         reason = " ".join(str(error).split())
         if isinstance(error, FileNotFoundError):
             reason = f"{Path(reason).name} is missing: copy or download the whole model"
+        elif "out of memory" in reason:
+            reason = "the GPU has no room for them: end what else holds its memory, or choose a smaller model or 4 bits"
         elif "ignore_mismatched_sizes" in reason:
             reason = "the weights have other sizes than config.json says: it is another model's"
         else:  # without the folder that the user gave

@@ -30,6 +30,10 @@ _GREEDY: Mapping[str, Any] = {"do_sample": False, "temperature": 1.0, "top_p": 1
 
 _NEUTRAL: Mapping[str, float | None] = {"top_p": 1.0, "top_k": 0, "min_p": None}
 # How a model samples follows from its weights: their card is one of their files.
+_NO_MEMORY = (
+    "The memory of the GPU is too full for this prompt of {} tokens alone: end what else holds it, give fewer "
+    "tokens, or choose a smaller model or ?4bit=true."
+)
 _VERSION = 4  # of how replies are decoded; they depend on the library for schemas, too
 
 
@@ -63,8 +67,11 @@ def generate_replies(
     """Return one reply for each request, in order.
 
     A prompt that leaves no room for a reply or that the template refuses is an error reply, and so is a schema that
-    cannot be followed.
+    cannot be followed. Where the GPU's memory is too full for a batch, it is asked in halves, each again in halves; one
+    prompt that does not fit alone is an error reply.
     """
+    import torch
+
     replies: dict[int, ChatReply] = {}
     groups: dict[tuple[int, bool], list[tuple[int, list[int], ReplyGuide]]] = defaultdict(list)
     named = lm.model.generation_config.eos_token_id  # by the model's card; the tokenizer names one, too
@@ -81,10 +88,20 @@ def generate_replies(
     for (_, sampled), prompts in groups.items():
         prompts.sort(key=lambda each: len(each[1]))  # neighbours of one length need little padding
         size = 1 if sampled else batch_size
-        for start in range(0, len(prompts), size):
-            batch = prompts[start : start + size]
-            written = _run(lm, requests[batch[0][0]], [(ids, guide) for _, ids, guide in batch])
-            replies.update(zip((index for index, _, _ in batch), written, strict=True))
+        waiting = [prompts[start : start + size] for start in range(0, len(prompts), size)]
+        while waiting:
+            batch = waiting.pop(0)
+            places = [index for index, _, _ in batch]
+            try:
+                written = _run(lm, requests[places[0]], [(ids, guide) for _, ids, guide in batch])
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
+                written = [ChatReply(error=_NO_MEMORY.format(f"{len(batch[0][1]):,}"))]
+            if len(written) < len(batch):  # their guides have gone on with it
+                again = [(at, *guided_prompt(lm.tokenizer, ends, requests[at], context_tokens)) for at in places]
+                waiting[:0] = [again[: len(again) // 2], again[len(again) // 2 :]]
+            else:
+                replies.update(zip(places, written, strict=True))
     return [replies[index] for index in range(len(requests))]
 
 

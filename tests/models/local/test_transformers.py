@@ -101,6 +101,44 @@ def test_a_prompt_that_does_not_fit_fails_alone(model):
     assert full.tokens_in + full.tokens_out <= 96
 
 
+def test_a_batch_that_the_gpus_memory_cannot_hold_is_asked_in_halves(model, monkeypatch):
+    import torch
+
+    requests, lm = [ask(text) for text in TEXTS], model.loaded
+    expected = [reply.text for reply in model.generate(requests)]
+    generate, sizes = lm.model.generate, list[int]()
+
+    def full(input_ids, stopping_criteria, **options):
+        sizes.append(len(input_ids))
+        if len(input_ids) > 1:  # it ends in the middle, when guides have gone on
+            stopping_criteria[0](input_ids, None)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(input_ids=input_ids, stopping_criteria=stopping_criteria, **options)
+
+    monkeypatch.setattr(lm.model, "generate", full)
+    assert [reply.text for reply in model.generate(requests)] == expected
+    assert sizes == [3, 1, 2, 1, 1]
+
+    def fuller(**_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(lm.model, "generate", fuller)
+    errors = [reply.error for reply in model.generate(requests)]
+    assert all(error.startswith("The memory of the GPU is too full for this prompt of ") for error in errors)
+
+
+def test_weights_that_the_gpu_has_no_room_for_are_one_sentence(tmp_path):
+    with (
+        pytest.raises(
+            ModelError, match=r"Cannot load the weights 'x' \(OutOfMemoryError: the GPU has no room for them"
+        ),
+        weights.loading(weights.Source("x", str(tmp_path), on_hub=False)),
+    ):
+        import torch
+
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 348.00 MiB. GPU 0 has 79 GiB")
+
+
 def test_weights_load_once_for_all_who_ask(model, tiny_causal):
     again = TransformersChat(str(tiny_causal), device="cpu")
     assert isinstance(again.settings.load(), CausalLM)
