@@ -14,6 +14,7 @@ import pandas as pd
 
 from rag_lab._kit.wording import number
 from rag_lab.comparison.passages import Ranking, ranking
+from rag_lab.comparison.tables.changes import TOP, answer_words
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import split_thinking
@@ -294,11 +295,15 @@ class QuestionValues:
 
     values: metric -> one row a question, with a value a variant: the mean over repeats, `FAILED` or None.
     marks: one text a question, a hexadecimal digit a variant: the sum of what befell it (`FALLBACK`, ...).
+    answers, read: a row a question, with a number a variant, the same for the same answer and for the same pages that
+        the reader saw; -1 where there is none. Of repeats the first counts.
     """
 
     questions: tuple[str, ...]
     values: dict[str, list[list[Value]]]
     marks: list[str]
+    answers: list[list[int]]
+    read: list[list[int]]
 
 
 def question_values(tables: RunTables) -> QuestionValues:
@@ -317,14 +322,28 @@ def question_values(tables: RunTables) -> QuestionValues:
         if (scored or failed) and question in row and metric in values:
             values[metric][row[question]][column[variant]] = float(f"{mean:.{_DIGITS}g}") if scored else FAILED
     marks = [[0] * len(variants) for _ in questions]
+    answers: list[list[Any]] = [[None] * len(variants) for _ in questions]
+    read: list[list[Any]] = [[None] * len(variants) for _ in questions]
     for place, variant in enumerate(variants):
+        final_k = config.rerank.final_k if (config := tables.pipelines.get(variant)) else TOP
         for trace in tables.traces[variant]:
+            if trace.repeat == 0:
+                at = row[trace.question.question_id]
+                answers[at][place] = None if trace.answer is None else answer_words(trace.answer.text)
+                seen = trace.passages or trace.ranked[:final_k]
+                read[at][place] = frozenset((one.source, one.page) for one in seen) if trace.failure is None else None
             statuses = {record.status for record in trace.stages}
             mark = FALLBACK * ("fallback" in statuses) + STAGE_FAILED * ("failed" in statuses)
             if trace.answer is not None:
                 mark += ABSTAINED if trace.answer.abstained else ANSWERED
             marks[row[trace.question.question_id]][place] |= mark
-    return QuestionValues(questions, values, ["".join(f"{mark:x}" for mark in one) for one in marks])
+    texts = ["".join(f"{mark:x}" for mark in one) for one in marks]
+    return QuestionValues(questions, values, texts, [*map(_alike, answers)], [*map(_alike, read)])
+
+
+def _alike(found: Sequence[Any]) -> list[int]:
+    """Return for each the place of the first that is the same; -1 for None."""
+    return [-1 if one is None else found.index(one) for one in found]
 
 
 def summary_of_groups(tables: RunTables, column: str) -> pd.DataFrame:

@@ -144,6 +144,11 @@ def what_changed(tables: RunTables) -> Changes:
     )
 
 
+def answer_words(text: str) -> str:
+    """Return what an answer says: its words, normalized, without the numbers of citations."""
+    return normalize(_MARKS.sub(" ", text))
+
+
 def _question(variant_id: str, before: Trace, now: Trace, k: int, by_page: bool) -> QuestionChange:
     overlap = shared = answer = None
     # A ranking that is missing is not one that is empty.
@@ -154,9 +159,9 @@ def _question(variant_id: str, before: Trace, now: Trace, k: int, by_page: bool)
         overlap, shared = rank_biased_overlap(first, second), shared_at(first, second, k)
     differs = False
     if before.answer is not None and now.answer is not None:
-        texts = _MARKS.sub(" ", before.answer.text), _MARKS.sub(" ", now.answer.text)
-        differs = normalize(texts[0]) != normalize(texts[1])
-        answer = 1 - token_f1(*texts)
+        texts = before.answer.text, now.answer.text
+        differs = answer_words(texts[0]) != answer_words(texts[1])
+        answer = 1 - token_f1(*(_MARKS.sub(" ", text) for text in texts))
     return QuestionChange(now.question.question_id, variant_id, overlap, shared, answer, differs)
 
 

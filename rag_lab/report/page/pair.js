@@ -132,7 +132,7 @@ const pairOfVariants = (() => {
     if (parts.length) body.prepend(make("section", {class: "pair", "aria-label": variant + " against " + against}, ...parts));
   };
 
-  return {show, make, letter};
+  return {show, make, draw, letter};
 })();
 
 // On a question's own page the address holds the pair: #variant=B&against=A.

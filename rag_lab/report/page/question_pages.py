@@ -45,6 +45,8 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
         "values": list(found.values.values()),
         "higher": [scale is None or scale.higher_is_better for scale in map(comparison.scales.get, found.values)],
         "marks": found.marks,
+        "answers": found.answers,
+        "read": found.read,
         "classes": [question.query_class or "none" for question in asked.values()],
         "tags": [[number_of[tag] for tag in question.tags] for question in asked.values()],
         # A number a variant for each question: a bit for each state in which a piece of its evidence ended.

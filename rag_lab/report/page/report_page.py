@@ -27,6 +27,7 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings import verdict
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.tables import costs
+from rag_lab.comparison.tables.pair_numbers import pair_numbers
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report import score_tables
@@ -46,7 +47,7 @@ _ELSEWHERE = ("variants", "problems", "spent", "prompts")  # entries of the mani
 logger = logging.getLogger(__name__)
 
 HTML_FILE = "report.html"
-SCRIPTS = ("pair.js", "script.js", "copy.js", "scrolling.js")
+SCRIPTS = ("pair.js", "script.js", "baseline.js", "copy.js", "scrolling.js")
 STYLES = ("card.css", "first_screen.css", "style.css", "questions.css", "print.css")
 MARKDOWN_FILE = "report.md"
 
@@ -101,6 +102,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         script_digest=script_digest(script),
         correction=score_tables.CORRECTIONS[comparison.correction],
         other_pairs=score_tables.differences_of(comparison, pairs),
+        pairs=pair_numbers(comparison) if len(comparison.variants) > 2 else [],  # noqa: PLR2004 -- one has no other
         facts=[
             fact
             for name, entry in comparison.manifest.items()

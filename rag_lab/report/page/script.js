@@ -8,19 +8,32 @@
   const count = document.getElementById("f-count"), heading = document.getElementById("h-questions");
   const fields = Array.from(form.elements).filter((field) => field.name);
   const field = (name) => form.elements[name];
-  const buttons = Array.from(form.querySelectorAll("[data-outcome]"));
+  const buttons = Array.from(form.querySelectorAll("[data-show]"));
   const words = lines.map((line) => (line.querySelector(".id").textContent + " " + line.querySelector(".ask").textContent).toLowerCase());
   const bodies = lines.map((line) => line.querySelector(".body"));
   const MARKS = {fallback: 1, failed: 2, answered: 4, abstained: 8};
   const head = document.querySelector(".q-head");
-  let outcome = "", order = "";
+  let shown = "", order = "";
 
+  const idOf = (i) => lines[i].querySelector(".id").textContent;
+  const STORE = "rag_lab starred " + list.dataset.run;
+  let stars = new Set();
+  try { stars = new Set(JSON.parse(localStorage.getItem(STORE)) || []); } catch { /* a browser that keeps nothing */ }
+  const star = (i, isNew) => {
+    if (isNew) stars[stars.has(idOf(i)) ? "delete" : "add"](idOf(i));
+    const isOn = stars.has(idOf(i)), button = lines[i].querySelector("button.star");
+    lines[i].classList.toggle("starred", isOn);
+    if (button) { button.hidden = false; button.setAttribute("aria-pressed", String(isOn)); button.textContent = isOn ? "★ Starred" : "☆ Star"; }
+    if (!isNew) return;
+    try { localStorage.setItem(STORE, JSON.stringify([...stars])); } catch { /* as above */ }
+    show();
+  };
   const place = (code) => data.variants.indexOf(code);
   const wanted = () => ({
     text: field("text").value.trim().toLowerCase(), class: field("class").value,
     tag: field("tag") ? field("tag").selectedIndex - 1 : -1,
     variant: place(field("variant").value), against: place(field("against").value),
-    metric: Math.max(0, field("metric").selectedIndex), state: field("state").value, outcome,
+    metric: Math.max(0, field("metric").selectedIndex), state: field("state").value, show: shown,
     evidence: field("evidence") ? field("evidence").selectedIndex - 1 : -1, order: field("order").value,
   });
   const row = (i, w) => (data.values[w.metric] || [])[i] || [];
@@ -33,14 +46,33 @@
   };
   const outcomeOf = (i, w) => {
     const by = gain(i, w);
-    return by === null ? "" : by > 0 ? "better" : by < 0 ? "worse" : "tied";
+    return by === null ? "" : by > 0 ? "won" : by < 0 ? "lost" : "tied";
+  };
+  // The pairs that are compared: the one that was chosen, else each variant with the baseline.
+  const pairs = (w) => {
+    if (w.variant >= 0 && w.against >= 0) return w.variant === w.against ? [] : [[w.variant, w.against]];
+    const base = w.against >= 0 ? w.against : 0;
+    return (w.variant >= 0 ? [w.variant] : data.variants.map((_, one) => one)).filter((one) => one !== base).map((one) => [one, base]);
+  };
+  const differ = (kinds, w) => pairs(w).some(([one, other]) => kinds[one] >= 0 && kinds[other] >= 0 && kinds[one] !== kinds[other]);
+  const came = (i, w) => pairs(w).map(([variant, against]) => outcomeOf(i, {...w, variant, against})).filter(Boolean);
+  const SHOWN = {
+    "": () => true,
+    answers: (i, w) => differ(data.answers[i], w),
+    evidence: (i, w) => differ(data.read[i], w),
+    won: (i, w) => came(i, w).includes("won"),
+    tied: (i, w) => { const all = came(i, w); return all.length > 0 && all.every((one) => one === "tied"); },
+    lost: (i, w) => came(i, w).includes("lost"),
+    failed: (i, w) => looked(w).some((one) => row(i, w)[one] === "x" || parseInt(data.marks[i][one], 16) & MARKS.failed),
+    starred: (i) => stars.has(idOf(i)),
   };
   const looked = (w) => {
     const chosen = [w.variant, w.against].filter((one) => one >= 0);
     return chosen.length ? chosen : data.variants.map((_, one) => one);
   };
+  const UNSCORED = ["answers", "evidence", "failed", "starred"];  // what is shown whether it has a score or not
   const isIn = (i, w) => {
-    if (!w.state) return w.variant < 0 || w.evidence >= 0 || looked(w).every((one) => row(i, w)[one] !== null && row(i, w)[one] !== undefined);
+    if (!w.state) return w.variant < 0 || UNSCORED.includes(w.show) || w.evidence >= 0 || looked(w).every((one) => row(i, w)[one] !== null && row(i, w)[one] !== undefined);
     if (w.state === "unscored") return looked(w).some((one) => row(i, w)[one] === "x");
     return looked(w).some((one) => parseInt(data.marks[i][one], 16) & MARKS[w.state]);
   };
@@ -95,39 +127,43 @@
     const under = who ? " under " + who : "";
     return [
       w.text && "holds the words “" + w.text + "”", w.class && "has the class " + chosen("class"), w.tag >= 0 && "has the tag " + chosen("tag"),
-      w.state && {failed: "failed in a stage", fallback: "fell back in a stage", unscored: "could not be scored in " + chosen("metric"), answered: "was answered", abstained: "was abstained from"}[w.state] + under,
+      w.state && {fallback: "fell back in a stage", unscored: "could not be scored in " + chosen("metric"), answered: "was answered", abstained: "was abstained from"}[w.state] + under,
       w.evidence >= 0 && "has evidence that ended as “" + chosen("evidence") + "”" + under,
-      !w.state && w.evidence < 0 && w.variant >= 0 && "is scored in " + chosen("metric") + under.replace(" or ", " and "),
-      w.outcome && "is " + (w.outcome === "tied" ? "tied between " + who.replace(" or ", " and ") : w.outcome + " under " + data.variants[w.variant] + " than under " + data.variants[w.against]),
+      !w.state && w.evidence < 0 && w.variant >= 0 && !UNSCORED.includes(w.show) && "is scored in " + chosen("metric") + under.replace(" or ", " and "),
+      w.show && {answers: "has different answers", evidence: "has different passages to read", won: "is better", tied: "is tied", lost: "is worse", failed: "failed" + under, starred: "is starred"}[w.show] + (["failed", "starred"].includes(w.show) ? "" : between(w)),
     ].filter(Boolean).join(" and ");
+  };
+
+  const between = (w) => {
+    const [[one, other] = []] = pairs(w).length === 1 ? pairs(w) : [];
+    if (one !== undefined) return ["won", "lost"].includes(w.show) ? " under " + data.variants[one] + " than under " + data.variants[other] : " between " + data.variants[one] + " and " + data.variants[other];
+    const base = data.variants[w.against >= 0 ? w.against : 0];
+    return ["won", "lost"].includes(w.show) ? " under some variant than under " + base : " between variants and " + base;
   };
 
   const show = () => {
     const w = wanted();
-    const isPair = w.variant >= 0 && w.against >= 0 && w.variant !== w.against;
-    if (!isPair) w.outcome = outcome = "";
-    const counts = {better: 0, worse: 0, tied: 0};
-    let shown = 0;
+    const counts = {};
+    let left = 0;
     sort(w);
     if (head) head.hidden = w.variant >= 0;
     lines.forEach((line, i) => {
-      const could = fits(i, w), came = isPair ? outcomeOf(i, w) : "";
-      if (could && came) counts[came] += 1;
-      const does = could && (!w.outcome || came === w.outcome);
+      const could = fits(i, w);
+      if (could) for (const name of Object.keys(SHOWN)) counts[name] = (counts[name] || 0) + SHOWN[name](i, w);
+      const does = could && SHOWN[w.show](i, w);
       line.hidden = !does;
-      shown += does;
+      left += does;
       show_values(i, w);
       show_pair(i, w);
     });
-    const names = {better: "better", worse: "worse", tied: "tied"};
     buttons.forEach((button) => {
-      const name = button.dataset.outcome;
-      button.disabled = !isPair;
-      button.setAttribute("aria-pressed", String(name === w.outcome));
-      button.textContent = isPair ? names[name] + " " + counts[name] : names[name];
+      const name = button.dataset.show;
+      button.setAttribute("aria-pressed", String(name === w.show));
+      button.dataset.title = button.dataset.title || button.textContent;
+      button.textContent = button.dataset.title + " " + (counts[name] || 0);
     });
     const asked = said(w);
-    count.textContent = shown ? shown + " of " + lines.length + " questions" + (asked ? ": each " + asked : "")
+    count.textContent = left ? left + " of " + lines.length + " questions" + (asked ? ": each " + asked : "")
       : "No question is left: none of the " + lines.length + " " + asked + ". Clear the filters to see all.";
     form.querySelector("[type=reset]").disabled = !asked && !w.order;
   };
@@ -135,7 +171,7 @@
   const address = () => {
     const values = new URLSearchParams();
     fields.forEach((one) => { if (one.value && !(one.name === "metric" && one.selectedIndex === 0 && !field("variant").value)) values.append(one.name, one.value); });
-    if (outcome) values.append("outcome", outcome);
+    if (shown) values.append("show", shown);
     return "#questions" + (String(values) ? "?" + values : "");
   };
   const changed = (keep) => {
@@ -164,7 +200,7 @@
     if (where !== "questions" && where !== "") return;
     const values = new URLSearchParams(where ? query : "");
     fields.forEach((one) => set(one, values.get(one.name) || ""));
-    outcome = buttons.some((button) => button.dataset.outcome === values.get("outcome")) ? values.get("outcome") : "";
+    shown = Object.hasOwn(SHOWN, values.get("show") || "") ? values.get("show") || "" : "";
     show();
     if (!query) return;
     heading.tabIndex = -1;
@@ -175,16 +211,20 @@
   document.querySelectorAll("a[data-words]").forEach((link) => { link.hash = "questions?" + link.dataset.words; });
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", (event) => changed(event.target.name === "text"));
-  form.addEventListener("reset", () => { outcome = ""; setTimeout(() => changed(false)); });
+  form.addEventListener("reset", () => { shown = ""; setTimeout(() => changed(false)); });
   buttons.forEach((button) => button.addEventListener("click", () => {
-    outcome = outcome === button.dataset.outcome ? "" : button.dataset.outcome;
+    shown = button.dataset.show;
     changed(false);
   }));
   list.addEventListener("toggle", (event) => {
     const i = lines.indexOf(event.target);
     if (i >= 0 && event.target.open) show_pair(i, wanted());
   }, true);
+  list.addEventListener("click", (event) => {
+    if (event.target.matches("button.star")) star(lines.indexOf(event.target.closest(".q")), true);
+  });
   list.addEventListener("keydown", (event) => {
+    if (event.key === "s" && event.target.matches(".q > summary, .q > a")) star(lines.indexOf(event.target.closest(".q")), true);
     const line = event.target.closest("details.q[open]");
     if (event.key !== "Escape" || !line) return;
     line.open = false;
@@ -201,6 +241,7 @@
     });
   }
   form.hidden = false;
+  lines.forEach((_, i) => star(i, false));
   show();
   read();
 })();

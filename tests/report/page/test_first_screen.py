@@ -37,13 +37,9 @@ def test_effects_wins_losses_and_classes_lead_to_the_questions_behind_them(wide:
         f'data-words="variant=B&amp;against=A&amp;{metric}&amp;order=changed"><b>+{row["difference"]:.3f}</b></a>'
         in page
     )
+    assert f'data-words="variant=B&amp;against=A&amp;{metric}&amp;show=won&amp;order=changed">{row["wins"]}</a>' in page
     assert (
-        f'data-words="variant=B&amp;against=A&amp;{metric}&amp;outcome=better&amp;order=changed">{row["wins"]}</a>'
-        in page
-    )
-    assert (
-        f'data-words="variant=B&amp;against=A&amp;{metric}&amp;outcome=worse&amp;order=changed">{row["losses"]}</a>'
-        in page
+        f'data-words="variant=B&amp;against=A&amp;{metric}&amp;show=lost&amp;order=changed">{row["losses"]}</a>' in page
     )
     assert f'data-words="variant=B&amp;{metric}&amp;class=fuzzy">' in page
     assert "data-words" not in overview_html(wide)

@@ -1,5 +1,6 @@
 """From a number to the words in a real browser: links, filters, two variants, permalinks, keyboard, without scripts."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser import Watched, browser, needs_browser, watch
 from hostile_text import poison_run
 from playwright.sync_api import Page, expect
+from scipy import stats
 
 from rag_lab.report.page import question_pages
 from rag_lab.report.page.report_page import write_report
@@ -101,11 +103,56 @@ def test_won_lost_and_tied_are_those_of_the_table_of_differences(page: Page, rep
     page.goto(report.as_uri() + "#questions?variant=B&against=A&metric=retrieval.ndcg%4010")
     row = comparison.difference("rerank.name-query_likelihood", "retrieval.ndcg@10")
     assert row is not None
-    told = [button.inner_text() for button in page.locator("[data-outcome]").all()]
-    assert told == [f"better {row['wins']}", f"worse {row['losses']}", f"tied {row['ties']}"]
-    page.locator("[data-outcome=better]").click()
+    told = [page.locator(f"[data-show={name}]").inner_text() for name in ("won", "lost", "tied")]
+    assert told == [f"Won {row['wins']}", f"Lost {row['losses']}", f"Tied {row['ties']}"]
+    page.locator("[data-show=won]").click()
     assert len(visible(page)) == row["wins"]
-    assert page.url.endswith("outcome=better")
+    assert page.url.endswith("show=won")
+
+
+def test_the_switch_shows_where_answers_and_evidence_differ_and_what_is_starred(page: Page, report: Path) -> None:
+    comparison = compare(report.parent)
+    page.goto(report.as_uri() + "#questions?variant=B&against=A")
+    first, second = ({t.question.question_id: t for t in comparison.traces[one]} for one in [*comparison.codes][:2])
+    both = [(first[one], second[one]) for one in first if one in second]
+    answers = [a.question.question_id for a, b in both if a.answer and b.answer and a.answer.text != b.answer.text]
+    assert 0 < len(answers) < len(both)
+    page.locator("[data-show=answers]").click()
+    assert sorted(visible(page)) == sorted(answers)
+    page.locator("[data-show=evidence]").click()
+    read = [[{(one.source, one.page) for one in t.passages or t.ranked[:5]} for t in pair]
+            for pair in both if all(t.failure is None for t in pair)]  # fmt: skip
+    assert len(visible(page)) == sum(a != b for a, b in read)
+
+    page.locator("[data-show='']").click()
+    page.locator(".q:not([hidden]) > summary").nth(2).press("s")
+    starred = visible(page)[2]
+    page.locator("[data-show=starred]").click()
+    assert visible(page) == [starred] and page.url.endswith("show=starred")
+    page.reload()
+    assert visible(page) == [starred]
+    page.locator(".q:not([hidden]) > summary").first.click()
+    page.get_by_role("button", name="★ Starred").first.click()
+    assert visible(page) == []
+
+
+def test_the_reader_chooses_the_baseline(page: Page, report: Path) -> None:
+    comparison, metric = compare(report.parent), "retrieval.ndcg@10"
+    page.goto(report.as_uri())
+    planned = page.locator("#verdict table.modules").first.inner_text()
+    page.locator("[name=baseline]").select_option("B")
+    scores = comparison.scores[comparison.scores["metric"] == metric].pivot_table("value", "question_id", "variant_id")
+    values = (scores["baseline"] - scores["rerank.name-query_likelihood"]).dropna()
+    low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+    row = page.locator("#verdict tbody.chosen tr").first.inner_text()
+    assert row.startswith("A ")
+    assert [float(one.replace("−", "-")) for one in re.findall(r"[+−]\d\.\d{3}", row)] == pytest.approx(
+        [values.mean(), low, high], abs=6e-4
+    )
+    assert f"{(values > 0).sum()} won, {(values < 0).sum()} lost" in row
+    assert page.locator("#questions [name=against]").input_value() == "B"
+    page.locator("[name=baseline]").select_option("")
+    assert page.locator("#verdict table.modules").first.inner_text() == planned
 
 
 def test_filters_are_shared_by_the_address_and_the_back_button_undoes_them(page: Page, report: Path) -> None:
@@ -138,7 +185,7 @@ def test_where_nothing_is_left_a_sentence_says_what_was_asked(page: Page, report
     expect(page.locator("#f-count")).to_have_text("18 of 18 questions")
 
 
-@pytest.mark.parametrize("state", ["failed", "fallback", "unscored", "answered", "abstained"])
+@pytest.mark.parametrize("state", ["fallback", "unscored", "answered", "abstained"])
 def test_every_state_filters_or_says_that_nothing_is_left(page: Page, report: Path, state: str) -> None:
     page.goto(f"{report.as_uri()}#questions?state={state}&metric=citations.precision&class=specific&order=worst")
     told = page.locator("#f-count").inner_text()
@@ -153,7 +200,7 @@ def test_changed_most_stands_first(page: Page, report: Path) -> None:
 
 
 def test_two_variants_stand_against_each_other_in_a_card(page: Page, report: Path) -> None:
-    page.goto(report.as_uri() + "#questions?variant=B&against=A&metric=retrieval.ndcg%4010&outcome=better")
+    page.goto(report.as_uri() + "#questions?variant=B&against=A&metric=retrieval.ndcg%4010&show=won")
     page.locator(".q:not([hidden]) > summary").first.click()
     pair = page.locator(".q[open] .pair")
     expect(pair.locator(".diff ins")).to_have_text(["Revision C applies."])  # the pair is made when its card has opened
@@ -204,7 +251,7 @@ def test_the_keyboard_is_enough(page: Page, report: Path) -> None:
 
 def test_a_page_of_its_own_takes_the_pair_along(page: Page, apart: Path) -> None:
     with fresh(page) as page:
-        page.goto(apart.as_uri() + "#questions?variant=B&against=A&metric=retrieval.ndcg%4010&outcome=better")
+        page.goto(apart.as_uri() + "#questions?variant=B&against=A&metric=retrieval.ndcg%4010&show=won")
         page.locator(".q:not([hidden]) a").first.click()
         page.wait_for_selector(".pair .slopes")
         assert page.url.endswith("#variant=B&against=A")
