@@ -6,7 +6,7 @@ What several variants share is kept once, with their letters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +16,14 @@ from rag_lab._kit.wording import number
 from rag_lab.comparison.passages import Ranking, ranking
 from rag_lab.comparison.tables.changes import TOP, answer_words
 from rag_lab.comparison.tables.run_tables import RunTables
+from rag_lab.comparison.tables.why_failed import WhyFailed
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import split_thinking
 from rag_lab.records import QUERY_CLASSES, Question, Trace
 from rag_lab.stages.hyde import HYDE_PROMPTS, Hyde, hyde_messages
 from rag_lab.stages.rewrite import REWRITE
 from rag_lab.stages.stage import OFF, written
+from rag_lab.stages.steps import stage_name
 from rag_lab.stages.understand import NOT_ASKED, LlmUnderstanding, understanding_messages
 from rag_lab.statistics.summaries import SUMMARY_COLUMNS, per_question, summary
 
@@ -29,6 +31,7 @@ Key = tuple[str, int]  # variant, repeat
 Runs = dict[Key, tuple[str, Trace]]  # with the letter
 Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
 _COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
+_UNKNOWN = WhyFailed()
 RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
 
 
@@ -53,6 +56,17 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class StageTime:
+    """What one stage took when it was computed: `share` of the seconds of all stages, 0 to 1."""
+
+    title: str
+    seconds: float
+    share: float
+    tokens: int  # read and written
+    is_remembered: bool
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionCard:
     """Everything that the question-by-question view shows of one question."""
 
@@ -65,10 +79,16 @@ class QuestionCard:
     problems: tuple[Shared, ...]  # value: (stage, status, reason)
     score_notes: tuple[Shared, ...]  # value: (metric, status, reason): why a score failed, or what the judge said of it
     ranking: Ranking
+    timelines: tuple[Shared, ...] = ()  # value: a `StageTime` a stage that took time or tokens, in their order
+    causes: tuple[Shared, ...] = ()  # value: why an answer is wrong
     paths: tuple[Shared, ...] = ()  # value: the visits of an agent
 
 
-def cards(tables: RunTables, only: Iterable[str] | None = None) -> Iterator[QuestionCard]:
+def cards(
+    tables: RunTables,
+    why: WhyFailed = _UNKNOWN,
+    only: Iterable[str] | None = None,
+) -> Iterator[QuestionCard]:
     """Give a card for each question (or for `only` these ids), in the order in which they were asked."""
     wanted = None if only is None else set(only)
     runs: dict[str, Runs] = {}
@@ -89,7 +109,21 @@ def cards(tables: RunTables, only: Iterable[str] | None = None) -> Iterator[Ques
         of_question[metric] = (value, status, reason or "")
     unread, prompts_of = tables.run.passages(), rebuilt_prompts(tables.manifest)
     for name, asked in runs.items():
-        yield _card(tables.quality_metrics, asked, scores.get(name, {}), unread, prompts_of)
+        causes = [(letter, why.causes.get((variant, name))) for (variant, _), (letter, _) in asked.items()]
+        card = _card(tables.quality_metrics, asked, scores.get(name, {}), unread, prompts_of)
+        yield replace(card, causes=share([one for one in causes if one[1]], len(asked)))
+
+
+def timeline(trace: Trace) -> tuple[StageTime, ...]:
+    """Return what the stages of a trace took, in their order, without those that took less than a thousandth."""
+    total = sum(record.seconds for record in trace.stages) or 1.0
+    return tuple(
+        StageTime(
+            stage_name(one.stage), one.seconds, one.seconds / total, one.tokens_in + one.tokens_out, one.remembered
+        )
+        for one in trace.stages
+        if one.seconds >= total / 1000 or one.tokens_in
+    )
 
 
 def refused_rewrite(trace: Trace) -> str | None:
@@ -143,6 +177,7 @@ def _card(
         problems=share(problems, total),
         score_notes=share(notes, total),
         ranking=ranking(runs, unread),
+        timelines=share([(letter, timeline(trace)) for letter, trace in runs], total),
         paths=share([(letter, trace.visits) for letter, trace in runs if trace.visits], total),
     )
 

@@ -12,6 +12,7 @@ from rag_lab.comparison.findings.verdict_sentences import Verdict
 from rag_lab.comparison.passages import excerpt
 from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost as Priced
+from rag_lab.comparison.tables.why_failed import CAUSES
 from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import Cost, cost_of
 from rag_lab.statistics.routing import ALL
@@ -142,10 +143,14 @@ def evidence_tables(comparison: Comparison) -> list[Table]:
         for row in found.moved.to_dict("records")
     )
     moves = ("variant", "under the baseline", "under the variant", "pieces")
+    why = comparison.why_failed
+    wrong = {one: why.counts(one) for one in dict.fromkeys(variant for variant, _ in why.causes)}
+    causes = tuple((name(one), f"{n.total():,}", *(f"{n[cause]:,}" for cause in CAUSES)) for one, n in wrong.items())
     return [
         Table("Where evidence is lost", header, by_variant),
         Table("Evidence that ended elsewhere than under the baseline", moves, moved, names=3),
         Table("Where evidence is lost, by query class", ("class", *header), by_class, names=2),
+        *([Table("Why answers are wrong", ("variant", "wrong", *CAUSES), causes)] if causes else []),
     ]
 
 

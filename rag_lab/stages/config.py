@@ -206,7 +206,8 @@ class AnswerConfig(Section):
         description="what decides whether to search again: nothing, a supervisor, graded passages, or the model itself",
     )
     context: Annotated[str, AfterValidator(steps.CONTEXTS.check), steps.CONTEXTS] = Field(
-        "retrieved", description="what the reader reads: retrieved, none, gold, document, or your own as module:Class"
+        "retrieved",
+        description="what the reader reads: retrieved, none, gold, gold_first, document, or your own as module:Class",
     )
     context_tokens: int = Field(1200, ge=32, le=2_000_000, description="token budget of the passages, never exceeded")
     context_bytes: int = Field(

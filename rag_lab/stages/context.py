@@ -7,13 +7,13 @@ retrieval found is measured all the same; it is not read. The budget is in token
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.corpus.spans import PageStarts, page_at
 from rag_lab.models.protocols import ChatModel
-from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Passage, Trace
+from rag_lab.records import CLOSED_BOOK, NO_LABEL, OF_LABELS, Chunk, Document, Evidence, Hit, Passage, Trace
 from rag_lab.stages.stage import BuiltInStage, CustomStage, Exchange, Outcome, Parts, Stage, stage_of
 from rag_lab.stages.steps import CONTEXTS
 from rag_lab.stores.sparse import TERMS_VERSION, terms
@@ -127,6 +127,7 @@ def context_stage(parts: Parts) -> Stage:
         "retrieved": lambda: Assemble(index, context_budget(parts), final_k),
         "none": NoContext,
         "gold": lambda: GoldContext(index, context_budget(parts)),
+        "gold_first": lambda: GoldFirst(index, context_budget(parts), final_k),
         "document": lambda: DocumentContext(index, context_budget(parts)),
     }
 
@@ -159,14 +160,16 @@ class Assemble(BuiltInStage):
 
     def outcome(self, trace: Trace) -> Outcome:
         """Assemble the context of one trace."""
-        wanted = []
-        for hit in trace.ranked[: self.final_k]:
-            child, text = self.index.chunks.child(hit.chunk_id), self.index.text(hit)
-            whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
-            centre = (child.start + child.end) // 2 - hit.start
-            wanted.append(Wanted(whole, centre, self.index.manifest.page_starts.get(hit.source, ())))
+        wanted = [_found(self.index, hit) for hit in trace.ranked[: self.final_k]]
         passages = self.budget.fill(wanted, is_shared=True)
         return Outcome({"passages": tuple(passages)}, reason=self.budget.left_out(len(wanted), passages))
+
+
+def _found(index: CorpusIndex, hit: Hit) -> Wanted:
+    """Return the parent of a hit, to be cut around the child that matched."""
+    child, text = index.chunks.child(hit.chunk_id), index.text(hit)
+    whole = Passage(0, hit.parent_id, hit.source, hit.page, hit.start, hit.end, text)
+    return Wanted(whole, (child.start + child.end) // 2 - hit.start, index.manifest.page_starts.get(hit.source, ()))
 
 
 def _rewritten(trace: Trace, index: CorpusIndex, budget: ContextBudget, final_k: int) -> Exchange:
@@ -228,7 +231,9 @@ class GoldContext(BuiltInStage):
     VERSION = 4
     WORDS = TERMS_VERSION
     name = "context"
-    reads = ("question.text", "question.answers", "question.evidence", "question.may_see", "question.namespace")
+    reads: ClassVar[tuple[str, ...]] = (
+        "question.text", "question.answers", "question.evidence", "question.may_see", "question.namespace",
+    )  # fmt: skip
     writes = ("passages",)
     batch_size = 32
     costly = True
@@ -288,6 +293,33 @@ def _holding(parents: Sequence[Chunk], start: int, end: int) -> list[Chunk]:
     if whole:  # parents of neighbouring children overlap
         return [min(whole, key=lambda parent: (parent.end - parent.start, parent.start))]
     return [parent for parent in parents if parent.start < end and parent.end > start]
+
+
+@dataclass(frozen=True)
+class GoldFirst(GoldContext):
+    """Give the reader the labelled evidence, and below it the first `final_k` parents that were found, without twins.
+
+    The evidence stands as `GoldContext` has it; what was found shares what is left of the budget. Where the reader is
+    right with the evidence alone and wrong here, what was found crowds the evidence out.
+    """
+
+    final_k: int
+
+    VERSION = 1
+    reads = (*GoldContext.reads, "ranked")
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """Assemble the context of one trace."""
+        gold = super().outcome(trace)
+        first: tuple[Passage, ...] = gold.updates["passages"]
+        if not first:
+            return gold
+        there = {passage.parent_id for passage in first}
+        found = [_found(self.index, hit) for hit in trace.ranked[: self.final_k] if hit.parent_id not in there]
+        kept = [Wanted(passage, 0) for passage in first]
+        passages = self.budget.fill([*kept, *found], is_shared=True)
+        left_out = self.budget.left_out(len(kept) + len(found), passages)
+        return Outcome({"passages": tuple(passages)}, reason="; ".join(filter(None, (gold.reason, left_out))))
 
 
 class DocumentContext(GoldContext):

@@ -224,6 +224,7 @@ CONTEXTS = Kind(
         "retrieved": _ours("context:Assemble", "what was ranked first, cut to a budget around the hit"),
         "none": _ours("context:NoContext", "nothing: the model answers out of what it knows"),
         "gold": _ours("context:GoldContext", "the labelled evidence, cut to a budget around its quotes"),
+        "gold_first": _ours("context:GoldFirst", "the labelled evidence, and below it what was ranked first"),
         "document": _ours("context:DocumentContext", "the files of the labelled evidence, within a budget"),
     },
     call="__call__(self, question, passages)",

@@ -16,6 +16,7 @@ from rag_lab.stages.context import (
     ContextBudget,
     DocumentContext,
     GoldContext,
+    GoldFirst,
     NoContext,
     Wanted,
     render_passages,
@@ -64,6 +65,29 @@ class TestGold(_LabelContract):
 class TestDocument(_LabelContract):
     def make(self):
         return DocumentContext(sample_index(), budget())
+
+
+class TestGoldFirst(_LabelContract):
+    def make(self):
+        return GoldFirst(sample_index(), budget(), 2)
+
+    def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self):
+        assert set(self.built().reads) == {*GoldContext.reads, "ranked"}
+
+    def test_what_it_does_not_read_does_not_matter(self):
+        trace = sample_trace()
+        other = replace(trace, question=replace(trace.question, tags=("t",), query_class="fuzzy"))
+        assert stage_key(self.built(), "i", trace) == stage_key(self.built(), "i", other)
+
+
+def test_evidence_stands_on_top_of_what_was_found_and_once():
+    trace = sample_trace()
+    gold = GoldContext(sample_index(), budget()).outcome(trace).updates["passages"]
+    found = Assemble(sample_index(), budget(), 2).outcome(trace).updates["passages"]
+    both = GoldFirst(sample_index(), budget(), 2).outcome(trace).updates["passages"]
+    first = [one.parent_id for one in gold]
+    assert [one.parent_id for one in both] == first + [one.parent_id for one in found if one.parent_id not in first]
+    assert [one.number for one in both] == [*range(1, len(both) + 1)] and len(both) > len(gold) > 0
 
 
 def test_a_closed_book_has_no_passages():

@@ -160,6 +160,13 @@ def evidence_sentences(comparison: Comparison) -> list[str]:
             f"Of the pieces lost in the budget, {pieces} ranked among the first `rerank.final_k` and did not fit in "
             "`answer.context_tokens`; the rest ranked below."
         )
+    why = comparison.why_failed
+    if why.causes:
+        told.append(
+            f"An answer is wrong where {why.metric} is in the worse half of its scale ({plain(why.middle)}). Missing: "
+            "right with the labelled evidence alone and on top of what was found; crowded out: right with it alone, "
+            "wrong on top; ignored: wrong with it alone."
+        )
     return told
 
 

@@ -1,6 +1,6 @@
-"""Variants that read nothing, the labelled evidence or its files: how far answers can get, and who reaches what of it.
+"""Variants that read nothing, labelled evidence or its files: how far answers can get, and who reaches what of it.
 
-Two of them read labels, which nobody has of a new question, so none can be recommended.
+Three of them read labels, which nobody has of a new question, so none can be recommended.
 """
 
 from collections.abc import Mapping
@@ -19,10 +19,11 @@ from rag_lab.statistics.intervals import Interval
 from rag_lab.statistics.shares import gain_share
 from rag_lab.statistics.summaries import cluster_labels, exact_mean, per_question
 
-FLOOR, CEILING = "none", "gold"  # of `answer.context`
+FLOOR, CEILING, BOTH = "none", "gold", "gold_first"  # of `answer.context`
 BOUNDS: Mapping[str, str] = {
     FLOOR: "nothing",
     CEILING: "the labelled evidence",
+    BOTH: "the labelled evidence on top of what was found",
     "document": "the files of the labelled evidence",
 }
 _OF_CONTEXT = ("answer.context", "answer.context_tokens", "answer.context_bytes")

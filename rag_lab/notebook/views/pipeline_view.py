@@ -111,7 +111,11 @@ def _texts(config: PipelineConfig) -> dict[str, str]:
     scorer = f" by {getattr(models, role)}" if role else ""
     cuts = ["" if select.cut == "none" else f"cut at the {select.cut}", "" if select.diversity == "none" else "MMR"]
     selection = ", ".join(filter(None, cuts)) if select.name == "cut" else select.name
-    labelled = {"gold": "the labelled evidence", "document": "the files of the labelled evidence"}
+    labelled = {
+        "gold": "the labelled evidence",
+        "gold_first": "the labelled evidence, then what was found",
+        "document": "the files of the labelled evidence",
+    }
     context = labelled.get(answer.context, f"the first {config.rerank.final_k}")
     readers = {"none": "", "llm": models.generation, "text": f"{models.generation}, in text"}
     readers["extract"] = f"quotes of at most {counted(answer.quote_sentences, 'sentence')}, by {models.embedding}"

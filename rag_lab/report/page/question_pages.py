@@ -122,7 +122,7 @@ def bodies_or_pages(
     bodies: dict[str, Markup] = {}
     names, write = anchors(comparison.asked), None
     size = 0
-    for card in cards(comparison):
+    for card in cards(comparison, comparison.why_failed):
         name = card.question.question_id
         body = macro("card.html", "body")(card, comparison.quality_metrics, asked=False)
         size += len(body)

@@ -82,7 +82,8 @@ def write_report(
 def to_html(comparison: Comparison) -> str:
     """Return the whole page, with all that the variants did with every question."""
     body, metrics = macro("card.html", "body"), comparison.quality_metrics
-    return _page(comparison, lambda: {c.question.question_id: body(c, metrics, asked=False) for c in cards(comparison)})
+    every = partial(cards, comparison, comparison.why_failed)
+    return _page(comparison, lambda: {c.question.question_id: body(c, metrics, asked=False) for c in every()})
 
 
 def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> str:
@@ -102,7 +103,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         script_digest=script_digest(script),
         correction=score_tables.CORRECTIONS[comparison.correction],
         other_pairs=score_tables.differences_of(comparison, pairs),
-        pairs=pair_numbers(comparison) if len(comparison.variants) > 2 else [],  # noqa: PLR2004 -- one has no other
+        pairs=pair_numbers(comparison) if len(comparison.variants) > 2 else [],
         facts=[
             fact
             for name, entry in comparison.manifest.items()
@@ -145,7 +146,7 @@ def differences_html(comparison: Comparison) -> str:
 
 def question_html(comparison: Comparison, question_id: str) -> str:
     """Return what every variant did with one question, for a notebook; empty where it was not asked."""
-    card = next(cards(comparison, [question_id]), None)
+    card = next(cards(comparison, comparison.why_failed, [question_id]), None)
     return render("question.html", c=comparison, style=asset("card.css"), card=card) if card else ""
 
 

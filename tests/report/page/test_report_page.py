@@ -45,7 +45,11 @@ def test_it_loads_nothing_from_anywhere(html: str, page: Page) -> None:
 def test_hostile_text_stays_text(build: ModuleType, html: str, page: Page) -> None:
     assert "<script>alert" not in html and "onerror=alert(1)>" not in html
     assert build.HOSTILE in "".join(page.text)
-    assert [attrs for tag, attrs in page.tags if tag == "script"] == [{"type": "application/json", "id": "values"}, {}]
+    assert [attrs for tag, attrs in page.tags if tag == "script"] == [
+        {"type": "application/json", "id": "pairs"},
+        {"type": "application/json", "id": "values"},
+        {},
+    ]
 
 
 def test_every_question_and_variant_is_there(page: Page, comparison: Comparison) -> None:
