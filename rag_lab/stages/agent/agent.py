@@ -13,16 +13,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypedDict
 
+from pydantic import BaseModel
+
 from rag_lab.memory.results import Memory, Replayed
-from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent
+from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Message
 from rag_lab.records import Passage, StageRecord, StageStatus, Trace, Visit
+from rag_lab.stages.agent import prompts
 from rag_lab.stages.agent.search_tool import SearchTool
 from rag_lab.stages.config import AgentConfig
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import ACCESS, SUMS, ChatStage, Outcome, Stage, chat_outcome, summed
+from rag_lab.stages.understand import read_object
 
 AGENT = "agent"
 STATE = ("question.text", "remembered", "passages", "answer", "visits", *ACCESS)  # what a node's call depends on
+_TOKENS = 96  # of a node's reply
 
 
 class State(TypedDict):
@@ -152,7 +157,9 @@ class Agent(ChatStage):
 
     def generate(self, state: State) -> State:
         """Return the state after an answer from the passages so far."""
-        state = self.visit(state, Visit("generate", _numbers(state["trace"].passages)), *self.answering)
+        n = len(state["trace"].passages)
+        visit = Visit("generate", f"of {n} passages" if n != 1 else "of 1 passage")
+        state = self.visit(state, visit, *self.answering)
         failure = state["trace"].failure
         return {**state, "end": failure.reason, "next": ""} if failure else state
 
@@ -181,6 +188,40 @@ class Agent(ChatStage):
         return builder.compile()
 
 
+@dataclass(frozen=True)
+class Node(ChatStage):
+    """A call of the model at one state of a walk: its reply, an object of the `FORM`, becomes a visit."""
+
+    seed: int
+
+    VERSION = prompts.VERSION
+    reads: ClassVar[tuple[str, ...]] = STATE
+    writes = ("visits",)
+    FORM: ClassVar[type[BaseModel]]
+    UNREAD: ClassVar[str]  # what it means where the reply is no such object
+
+    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
+        """Return messages and JSON schema for one state."""
+        raise NotImplementedError
+
+    def visited(self, trace: Trace, found: Any) -> Visit | str:
+        """Return the visit that a reply means, or why it means none."""
+        raise NotImplementedError
+
+    def requests_for(self, trace: Trace) -> list[ChatRequest]:
+        """Return the request for one state."""
+        messages, schema = self.asks(trace)
+        return [ChatRequest(messages, _TOKENS, seed=self.seed + trace.repeat, json_schema=schema)]
+
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+        """Add the reply as a visit."""
+        found = read_object(replies[0], self.FORM)
+        visit = found if isinstance(found, str) else self.visited(trace, found)
+        if isinstance(visit, str):
+            return chat_outcome(replies[0], {}, "fallback", f"{self.UNREAD}: {visit}")
+        return chat_outcome(replies[0], {"visits": (*trace.visits, visit)})
+
+
 def _cost(records: Sequence[StageRecord]) -> ChatReply:
     """Return what stages cost together, as of one call."""
     return summed(
@@ -189,7 +230,3 @@ def _cost(records: Sequence[StageRecord]) -> ChatReply:
             for one in records
         ]
     )
-
-
-def _numbers(passages: Sequence[Passage]) -> str:
-    return f"of {len(passages)} passages" if len(passages) != 1 else "of 1 passage"

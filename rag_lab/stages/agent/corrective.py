@@ -3,20 +3,17 @@
 Yan et al. 2024, "Corrective retrieval augmented generation", with a language model as the evaluator.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel
 
-from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.records import Trace, Visit
 from rag_lab.stages.agent import prompts
-from rag_lab.stages.agent.agent import STATE, Agent, State
+from rag_lab.stages.agent.agent import STATE, Agent, Node, State
 from rag_lab.stages.agent.search_tool import ALL
-from rag_lab.stages.stage import ChatStage, Outcome, chat_outcome
-from rag_lab.stages.understand import read_object
-
-_TOKENS = 96
 
 
 @dataclass(frozen=True)
@@ -89,29 +86,22 @@ class Grades(BaseModel):
 
 
 @dataclass(frozen=True)
-class Grade(ChatStage):
+class Grade(Node):
     """Ask which passages are relevant."""
 
-    seed: int = 0
-
-    VERSION = prompts.VERSION
     name = "grade"
-    reads = STATE
-    writes = ("visits",)
+    FORM = Grades
+    UNREAD = "the passages were not graded"
 
-    def requests_for(self, trace: Trace) -> list[ChatRequest]:
-        """Return the request for one state."""
-        messages = prompts.grade_messages(trace)
-        return [ChatRequest(messages, _TOKENS, seed=self.seed + trace.repeat, json_schema=prompts.GRADES)]
+    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
+        """Return messages and JSON schema for one state."""
+        return prompts.grade_messages(trace), prompts.GRADES
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
-        """Add the numbers of the relevant passages as a visit; numbers of no passage are left out."""
-        found = read_object(replies[0], Grades)
-        if isinstance(found, str):
-            return chat_outcome(replies[0], {}, "fallback", f"the passages were not graded: {found}")
+    def visited(self, trace: Trace, found: Grades) -> Visit:
+        """Return the numbers of the relevant passages; numbers of no passage are left out."""
         numbers = sorted({number for number in found.relevant if 1 <= number <= len(trace.passages)})
         says = " ".join(map(str, numbers)) + f" of {len(trace.passages)}" if numbers else "none is relevant"
-        return chat_outcome(replies[0], {"visits": (*trace.visits, Visit(self.name, says))})
+        return Visit(self.name, says)
 
 
 class Refined(BaseModel):
@@ -121,26 +111,19 @@ class Refined(BaseModel):
 
 
 @dataclass(frozen=True)
-class Refine(ChatStage):
+class Refine(Node):
     """Ask for another query."""
 
-    seed: int = 0
-
-    VERSION = prompts.VERSION
     name = "refine"
     reads = ("search_query", *STATE)
-    writes = ("visits",)
+    FORM = Refined
+    UNREAD = "the query was not refined"
 
-    def requests_for(self, trace: Trace) -> list[ChatRequest]:
-        """Return the request for one state."""
-        messages = prompts.refine_messages(trace)
-        return [ChatRequest(messages, _TOKENS, seed=self.seed + trace.repeat, json_schema=prompts.QUERY)]
+    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
+        """Return messages and JSON schema for one state."""
+        return prompts.refine_messages(trace), prompts.QUERY
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
-        """Add the query as a visit."""
-        found = read_object(replies[0], Refined)
-        if isinstance(found, str) or not found.query.strip():
-            why = found if isinstance(found, str) else "the query is empty"
-            return chat_outcome(replies[0], {}, "fallback", f"the query was not refined: {why}")
+    def visited(self, trace: Trace, found: Refined) -> Visit | str:
+        """Return the query."""
         query = " ".join(found.query.split())
-        return chat_outcome(replies[0], {"visits": (*trace.visits, Visit(self.name, query, query))})
+        return Visit(self.name, query, query) if query else "the query is empty"

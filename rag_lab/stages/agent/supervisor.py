@@ -1,21 +1,18 @@
 """The supervisor: a model decides whether to search for more, to answer, or to finish (DocGenie's graph)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.records import Answer, Trace, Visit
 from rag_lab.stages.agent import prompts
-from rag_lab.stages.agent.agent import STATE, Agent, State
+from rag_lab.stages.agent.agent import Agent, Node, State
 from rag_lab.stages.agent.search_tool import SearchTool, search_schema
-from rag_lab.stages.stage import ChatStage, Outcome, chat_outcome
-from rag_lab.stages.understand import read_object
 
 _NODES = ("context", "generate")
-_TOKENS = 96  # of a decision, and of a call of the tool
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Supervisor(Agent):
             visits=(Visit("search", "", "word " * 16),) * searches,
         )
         decisions = Decide(self.model, self.seed).requests_for(full) * (len(_NODES) * limits.max_calls)
-        calls = ToolCall(self.model, self.tool, self.seed).requests_for(full) * searches
+        calls = ToolCall(self.model, self.seed, self.tool).requests_for(full) * searches
         return [*decisions, *calls, *self.answer_requests(full) * limits.max_calls]
 
     def _decide(self, state: State) -> State:
@@ -69,7 +66,7 @@ class Supervisor(Agent):
         calls = {**state["calls"], "context": state["calls"].get("context", 0) + 1}
         state = {**state, "calls": calls, "next": "supervisor"}
         for _ in range(self.limits.tool_calls):
-            state = self.visit(state, None, ToolCall(self.model, self.tool, self.seed))
+            state = self.visit(state, None, ToolCall(self.model, self.seed, self.tool))
             visit = state["trace"].visits[-1]
             if state["broken"] or not visit.query:
                 return state
@@ -92,27 +89,20 @@ class Decision(BaseModel):
 
 
 @dataclass(frozen=True)
-class Decide(ChatStage):
+class Decide(Node):
     """Ask where to go next."""
 
-    seed: int = 0
-
-    VERSION = prompts.VERSION
     name = "supervisor"
-    reads = STATE
-    writes = ("visits",)
+    FORM = Decision
+    UNREAD = "the supervisor decided nothing"
 
-    def requests_for(self, trace: Trace) -> list[ChatRequest]:
-        """Return the request for one state."""
-        messages = prompts.supervisor_messages(trace)
-        return [ChatRequest(messages, _TOKENS, seed=self.seed + trace.repeat, json_schema=prompts.DECISION)]
+    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
+        """Return messages and JSON schema for one state."""
+        return prompts.supervisor_messages(trace), prompts.DECISION
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
-        """Add the decision as a visit."""
-        found = read_object(replies[0], Decision)
-        if isinstance(found, str):
-            return chat_outcome(replies[0], {}, "fallback", f"the supervisor decided nothing: {found}")
-        return chat_outcome(replies[0], {"visits": (*trace.visits, Visit(self.name, found.next))})
+    def visited(self, trace: Trace, found: Decision) -> Visit:
+        """Return the decision."""
+        return Visit(self.name, found.next)
 
 
 class SearchCall(BaseModel):
@@ -123,29 +113,21 @@ class SearchCall(BaseModel):
 
 
 @dataclass(frozen=True)
-class ToolCall(ChatStage):
+class ToolCall(Node):
     """Ask for a call of the tool, or an empty query for none."""
 
     tool: SearchTool
-    seed: int = 0
 
-    VERSION = prompts.VERSION
     name = "tool_call"
-    reads = STATE
-    writes = ("visits",)
+    FORM = SearchCall
+    UNREAD = "the search was not called"
 
-    def requests_for(self, trace: Trace) -> list[ChatRequest]:
-        """Return the request for one state."""
+    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
+        """Return messages and JSON schema for one state."""
         namespaces = self.tool.namespaces(trace.question)
-        messages = prompts.tool_messages(trace, namespaces)
-        schema = search_schema(namespaces)
-        return [ChatRequest(messages, _TOKENS, seed=self.seed + trace.repeat, json_schema=schema)]
+        return prompts.tool_messages(trace, namespaces), search_schema(namespaces)
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
-        """Add the call as a visit."""
-        found = read_object(replies[0], SearchCall)
-        if isinstance(found, str):
-            return chat_outcome(replies[0], {}, "fallback", f"the search was not called: {found}")
+    def visited(self, trace: Trace, found: SearchCall) -> Visit:
+        """Return the call."""
         query = " ".join(found.query.split())
-        visit = Visit(self.name, query or "nothing is missing", query, found.namespace)
-        return chat_outcome(replies[0], {"visits": (*trace.visits, visit)})
+        return Visit(self.name, query or "nothing is missing", query, found.namespace)
