@@ -159,23 +159,23 @@ MOST_LINES = {
     "stores": 1_297,  # 1_500
     "corpus": 4_549,  # 4_600
     "data": 2_199,  # 2_100
-    "stages": 4_991,  # 4_100
-    "assistant": 656,  # 750
+    "stages": 4_876,  # 4_100
+    "assistant": 627,  # 750
     "questions": 840,  # 600
     "corpus_profile": 332,  # 400
     "statistics": 3_370,  # 3_500
     "evaluation": 3_202,  # 3_300
     "runs": 1_248,  # 1_200
-    "comparison": 4_898,  # 4_400
-    "report": 2_994,  # 2_700
-    "experiment": 8_801,  # 7_600
-    "notebook": 2_678,  # 2_600
+    "comparison": 5_088,  # 4_400
+    "report": 3_004,  # 2_700
+    "experiment": 8_765,  # 7_600
+    "notebook": 2_682,  # 2_600
     "testing": 1_212,  # 1_200
     "cli": 2_931,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60
-MOST_IMPORTS = 68  # of 1,000 lines; 60
+MOST_IMPORTS = 69  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
 MOST_CALLED_ONCE = 35  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0

@@ -8,42 +8,13 @@ from pydantic import BaseModel
 
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Trace
-from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.context import render_passages
-from rag_lab.stages.stage import ChatStage, Outcome, chat_outcome, few_shot, nothing_written, written
+from rag_lab.stages.stage import ChatStage, Outcome, chat_outcome, nothing_written, shipped_chat, written
 from rag_lab.stages.understand import read_object
 
 Style = Literal["technical", "general"]
 VERSION = 1  # of the wording below: results are remembered by it
-
-_OUTLINE = """\
-You plan a report on a topic from numbered passages of documents. Reply with a JSON object that holds the titles of \
-its sections, in order, each another part of the topic that the passages say something about: {"entries": ["title"]}. \
-If the passages say nothing about the topic, reply {"entries": []}."""
-_OUTLINE_EXAMPLE = (
-    "Topic: pump B\n\nSections: 2\n\nPassages:\n[1] (pumps.pdf, page 9)\nPump B: bearing BR-31, oil change every 500 "
-    "hours.",
-    '{"entries": ["Bearing of pump B", "Lubrication of pump B"]}',
-)
-_STYLES: dict[Style, str] = {
-    "technical": "Write for engineers: precise values with their units, specifications, names of parts.",
-    "general": "Write for a broad audience: plain words, and what things are for.",
-}
-_SECTION = """\
-You write one section of a report from numbered passages of documents, and say only what they say. {style} Put the \
-number of the passage after each statement, as [1]. Write the text alone, without a title."""
-_SECTION_EXAMPLE = (
-    "Report: pump B\nSection: Lubrication of pump B\n\nPassages:\n[1] (pumps.pdf, page 9)\nPump B: bearing BR-31, oil "
-    "change every 500 hours.",
-    "The oil of pump B is changed every 500 hours [1].",
-)
-_REVIEW = """\
-You review the draft of one section of a report. Improve order, clarity and wording. Keep every value, name and unit, \
-and every number in brackets after its statement; add nothing. Write the improved text alone."""
-_REVIEW_EXAMPLE = (
-    "Report: pump B\nSection: Lubrication of pump B\n\nDraft:\nOil of pump B, this is changed every 500 hours [1].",
-    "The oil of pump B is changed every 500 hours [1].",
-)
 
 
 class Outline(BaseModel):
@@ -70,7 +41,7 @@ class WriteOutline(ChatStage):
         topic, context = trace.question.text, render_passages(trace.passages)
         values = {"topic": topic, "parts": self.parts, "context": context, "passages": trace.passages}
         asked = f"Topic: {topic}\n\nSections: {self.parts}\n\nPassages:\n{context or 'none'}"
-        messages = self.prompt.messages(values) if self.prompt else few_shot(_OUTLINE, [_OUTLINE_EXAMPLE], asked)
+        messages = self.prompt.messages(values) if self.prompt else shipped_chat("outline", asked)
         schema = {
             "type": "object",
             "properties": {"entries": {"type": "array", "items": {"type": "string"}, "maxItems": self.parts}},
@@ -134,7 +105,7 @@ class WriteDraft(_WriteText):
         if self.prompt:
             return self.prompt.messages(values)
         asked = f"Report: {self.topic}\nSection: {title}\n\nPassages:\n{context or 'none'}"
-        return few_shot(_SECTION.format(style=_STYLES[self.style]), [_SECTION_EXAMPLE], asked)
+        return shipped_chat("section", asked, style=SHIPPED_PROMPTS["section"]["styles"][self.style])
 
 
 @dataclass(frozen=True)
@@ -150,7 +121,7 @@ class Review(_WriteText):
         if self.prompt:
             return self.prompt.messages({"topic": self.topic, "section": title, "draft": draft})
         asked = f"Report: {self.topic}\nSection: {title}\n\nDraft:\n{draft}"
-        return few_shot(_REVIEW, [_REVIEW_EXAMPLE], asked)
+        return shipped_chat("review", asked)
 
 
 def section_trace(trace: Trace, title: str) -> Trace:

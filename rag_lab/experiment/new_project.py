@@ -36,47 +36,7 @@ EXPERIMENT_FILE, README_FILE = "experiment.yaml", "README.md"
 N_QUESTIONS = 8
 _RULES = ("attributes.yaml", "removed.txt")
 _MOST_FACTORS = 2
-
-_EXPERIMENT = """\
-# {title}: what is asked of its documents, and what is varied. `rag-lab sweep
-# {path}/experiment.yaml --dry-run` says what it takes.
-name: {name}
-question: {question}
-dataset: .                      # this folder: corpus/ and questions.jsonl
-
-base: {pipeline}             # of this folder: what fits these documents
-
-# The first value of each is the baseline; each variant changes one of them.
-{factors}
-design: one_factor              # or grid, fractional, random (with n: 8), racing, staged, optuna: docs/sweeps.md
-# only_if: {{rerank.name: {{retrieval.mode: [hybrid]}}}}   # a factor that varies beside some values of another alone
-# margin: {{retrieval.ndcg@10: 0.05}}   # with labels: the largest loss that you would bear to leave something out
-# limits: {{answers: 20}}         # where a model answers: retrieval is measured on all questions, answers on so many
-# Without `metrics`, what the labels of questions.jsonl allow is measured; without labels, what the variants change.
-"""
-_PIPELINE = """\
-# The pipeline for these documents, as far as it is not the default. `rag-lab ask`, `index`, `run` and `vary`, rl.Bench
-# and rl.label begin with it, as does experiment.yaml. Models, prompts and your own modules are set by --set or there.
-{settings}"""
-_README = """\
-# {title}
-
-Made by `rag-lab new` for the documents in `{docs}`, which are {kept}.
-
-| file | what it is |
-|---|---|
-| `corpus` | the documents ({kept}) |
-| `questions.jsonl` | {questions}; put your own in their place, one a line: `{{"question": "..."}}` is enough |
-| `dataset.yaml` | name and language |
-| `pipeline.yaml` | settings that fit these documents: what every command and the bench begin with |
-| `experiment.yaml` | what is compared: that pipeline, and what is varied |
-| `profile.html` | what the documents are like, what to set for them, and why |
-
-1. `rag-lab ask "..." --dataset {path}` answers a question from them.
-2. `rag-lab sweep {path}/experiment.yaml` compares the variants and writes a report: `results/{name}/report.html`.
-3. Say which passage answers a question (`evidence` in `questions.jsonl`, docs/datasets.md), and the next report says
-   which variant finds more.
-"""
+_TEMPLATES = Path(__file__).with_name("templates")  # of the files that are made, by their names
 
 
 @dataclass(frozen=True)
@@ -113,6 +73,10 @@ def new_project(folder: Path, documents: Path, *, copy: bool = False, home: Path
         _put_whole(files, documents, folder, copy)
     paths = tuple(folder / name for name in (CORPUS_FOLDER, *(file.name for file in files)))
     return NewProject(folder, paths, found, n_questions)
+
+
+def _template(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _refuse(folder: Path, documents: Path, names: list[str] | None = None) -> None:
@@ -178,10 +142,10 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
         f"{yaml.safe_dump({'name': title}, allow_unicode=True)}{language}", encoding="utf-8"
     )
     settings = yaml.safe_dump(nested(found.settings), sort_keys=False) if found.settings else ""
-    (made / PIPELINE_FILE).write_text(_PIPELINE.format(settings=settings), encoding="utf-8")
+    (made / PIPELINE_FILE).write_text(_template(PIPELINE_FILE).format(settings=settings), encoding="utf-8")
     now, to_try = pipeline.config.override(found.settings).flat(), list(found.to_try.items())[:_MOST_FACTORS]
     factors = {key: [now[key], *(value for value in values if value != now[key])] for key, values in to_try}
-    experiment = _EXPERIMENT.format(
+    experiment = _template(EXPERIMENT_FILE).format(
         **texts,
         question=what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
         pipeline=PIPELINE_FILE,
@@ -190,7 +154,7 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
     (made / EXPERIMENT_FILE).write_text(experiment, encoding="utf-8")
     kept = "copied" if copied else "linked, not copied"
     asked = f"{len(drafted)} drafted questions" if drafted else "your questions"
-    readme = _README.format(**texts, docs=documents.resolve(), kept=kept, questions=asked)
+    readme = _template(README_FILE).format(**texts, docs=documents.resolve(), kept=kept, questions=asked)
     (made / README_FILE).write_text(readme, encoding="utf-8")
     return len(drafted)
 

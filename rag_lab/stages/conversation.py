@@ -16,7 +16,7 @@ from rag_lab.memory.results import Memory, Replayed, Work
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import Remembered, Trace, Turn
 from rag_lab.stages import stage as base
-from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.stage import BuiltInStage, ChatStage, Outcome, Parts, Stage, chat_outcome
 
 REMEMBER = "remember"
@@ -27,25 +27,10 @@ _REPLY: TypeAdapter[ChatReply] = TypeAdapter(ChatReply)
 
 PROMPT_VERSION = 1  # of the wording below: results are remembered by it
 
-_SYSTEM = """\
-You keep the notes of a conversation about technical documents. Write what was asked and what was found out, in one to \
-four short sentences. Keep every name, number, code and unit; name things, do not write "it". Write only the notes."""
+_SYSTEM = SHIPPED_PROMPTS["summary"]["system"]
 
 # Earlier notes, turns, notes: a small model learns the form from examples alone.
-_EXAMPLES: tuple[tuple[str, str, str], ...] = (
-    (
-        "",
-        "user: How often does pump B get new oil?\nassistant: Every 500 hours.\nuser: And its bearing?\n"
-        "assistant: BR-31.",
-        "Pump B was talked about: it gets new oil every 500 hours, and its bearing is BR-31.",
-    ),
-    (
-        "Pump B was talked about: it gets new oil every 500 hours, and its bearing is BR-31.",
-        "user: Who repaired the forklift?\nassistant: Mr Okoro, on Monday.",
-        "Pump B was talked about: it gets new oil every 500 hours, and its bearing is BR-31. Then the forklift: Mr "
-        "Okoro repaired it on Monday.",
-    ),
-)
+_EXAMPLES: tuple[tuple[str, str, str], ...] = SHIPPED_PROMPTS["summary"]["examples"]
 _ASKED = "Notes so far: {}\n\nConversation:\n{}\n\nNotes:"
 
 

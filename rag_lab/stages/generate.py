@@ -17,7 +17,7 @@ from rag_lab.models.json_repair import RepairError, read_json
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message, split_thinking
 from rag_lab.records import Answer, Citation, Passage, Remembered, Trace
 from rag_lab.stages import stage as base
-from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.context import render_passages
 from rag_lab.stages.extract import NOT_FOUND, extract_stage
 from rag_lab.stages.stage import (
@@ -47,31 +47,12 @@ _MOST_CHARS = 20_000  # a longer reply is left as it is: looking for rounds take
 
 PROMPT_VERSION = 2  # of the wording below: results are remembered by it
 
-SYSTEM = f"""\
-You answer questions from numbered passages of documents, briefly and only from the passages. Reply with a JSON object \
-that holds the answer and the numbers of the passages you used. If no passage has the answer, reply \
-{{"answer": "{NOT_FOUND}", "citations": []}}"""
+SYSTEM = SHIPPED_PROMPTS["answer"]["system"]
 
-SYSTEM_TEXT = f"""\
-You answer questions from numbered passages of documents, briefly and only from the passages. If no passage has the \
-answer, reply: {NOT_FOUND}"""
+SYSTEM_TEXT = SHIPPED_PROMPTS["answer"]["system_text"]
 
 # Passages, question, answer, citations: a small model learns the form, and where to stop, from examples alone.
-EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = (
-    (
-        "[1] (pumps.pdf, page 4)\nPump A: bearing BR-20, oil change every 2,000 hours.\n\n"
-        "[2] (pumps.pdf, page 9)\nPump B: bearing BR-31, oil change every 500 hours.",
-        "How often does pump B get new oil?",
-        "Pump B gets an oil change every 500 hours.",
-        [2],
-    ),
-    (
-        "[1] (minutes.md)\nThe forklift was repaired on Monday. Mr Okoro will order a spare tyre.",
-        "Who orders the tyre?",
-        "Mr Okoro orders the spare tyre.",
-        [1],
-    ),
-)
+EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = SHIPPED_PROMPTS["answer"]["examples"]
 
 SCHEMA = {
     "type": "object",

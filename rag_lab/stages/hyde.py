@@ -12,7 +12,7 @@ from typing import Literal
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import QueryClass, Trace
 from rag_lab.stages import stage as base
-from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.rewrite import checked_text
 from rag_lab.stages.stage import BuiltInStage, ChatStage, CustomStage, Exchange, Off, Outcome, Parts, Stage, stage_of
 from rag_lab.stages.steps import HYDE_WRITERS
@@ -28,19 +28,7 @@ _NOT_ROUTED = Outcome(reason="not routed to HyDE", seconds=0.0)
 GENERAL = "general"
 
 # By route: the single prompt of plain HyDE, and one for each class.
-HYDE_PROMPTS: dict[str, str] = {
-    GENERAL: "Write one short passage of a technical document that answers the question. Write only the passage.",
-    "specific": "Write one sentence of a data sheet or specification that states the exact fact asked for, with a "
-    "plausible value and unit. Write only the sentence.",
-    "fuzzy": "The question is worded vaguely. Write a short passage of a manual that names the likely subject in the "
-    "proper technical terms and explains it. Write only the passage.",
-    "comparative": "Write a short passage of a document that describes each of the things being compared, one sentence "
-    "each, with the property in question. Write only the passage.",
-    "procedural": "Write a short excerpt of a work instruction that answers the question: numbered steps in the "
-    "imperative, with tools and checks. Write only the steps.",
-    "creative": "Write a short passage of company documentation with the facts, rules and experience that an answer "
-    "could draw on. Write only the passage.",
-}
+HYDE_PROMPTS: dict[str, str] = SHIPPED_PROMPTS["hyde"]
 
 
 def hyde_messages(route: str, query: str) -> tuple[Message, ...]:

@@ -28,7 +28,7 @@ from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder
 from rag_lab.models.remembered_vectors import RememberedScorer
 from rag_lab.records import Hit, MachineUse, Passage, Question, StageStatus, Trace
 from rag_lab.stages import config as sections
-from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 
 OFF = "off"  # the reason in the record of what is switched off
 SUMS = ("seconds", "tokens_in", "tokens_out", "thinking_tokens", "truncated_tokens", "cost_usd")
@@ -204,6 +204,12 @@ def few_shot(
     """Return a chat: what is to be done, examples as pairs of user and assistant, earlier turns, what is asked."""
     shots = [message for user, reply in examples for message in (Message("user", user), Message("assistant", reply))]
     return (Message("system", system), *shots, *earlier, Message("user", asked))
+
+
+def shipped_chat(name: str, asked: str, earlier: Sequence[Message] = (), **values: str) -> tuple[Message, ...]:
+    """Return the chat of a built-in prompt; `values` fill the places in what is to be done."""
+    words = SHIPPED_PROMPTS[name]
+    return few_shot(words["system"].format(**values) if values else words["system"], words["examples"], asked, earlier)
 
 
 def written(messages: Sequence[Message]) -> str:

@@ -14,7 +14,7 @@ from rag_lab.models.json_repair import Model, RepairError, read_as
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Remembered, Trace
 from rag_lab.stages import stage as base
-from rag_lab.stages.chat_template import ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.stage import ChatStage, CustomStage, Exchange, Off, Outcome, Parts, Stage, chat_outcome, stage_of
 from rag_lab.stages.steps import FOLLOW_UPS, UNDERSTANDINGS
 
@@ -25,75 +25,19 @@ _TOKENS_PER_PHRASING = 48
 
 PROMPT_VERSION = 1  # of the wording below: results are remembered by it
 
-UNDERSTANDING = """\
-You prepare questions for a search in technical documents. Classes: specific (one fact, value or name), fuzzy (vague \
-or colloquial), comparative (two things set against each other), procedural (how to do something), creative (write, \
-draft, suggest). Reply with class, rewritten (a complete, self-contained search query that keeps every name, number \
-and code) and hyde (whether an imagined passage would help the search)."""
+UNDERSTANDING = SHIPPED_PROMPTS["understanding"]["system"]
 
 # Question, class, rewrite, hyde. Small models classify by example far better than by definition, and prefer whichever
 # class came first or last; so each class stands twice, mixed.
-EXAMPLES: tuple[tuple[str, QueryClass, str, bool], ...] = (
-    ("How do I change the belt on conveyor C4?", "procedural", "steps to change the belt on conveyor C4", True),
-    ("Who approves a deviation?", "specific", "who approves a deviation", False),
-    ("that smell near the tank, is it bad?", "fuzzy", "hazard of odour near the tank", True),
-    ("Which lasts longer, pump A or pump B?", "comparative", "service life of pump A compared with pump B", False),
-    ("Write a short safety talk about forklifts.", "creative", "forklift safety rules and hazards", True),
-    ("the saw keeps making that weird noise", "fuzzy", "causes of unusual noise of the saw", True),
-    ("What is the torque for the bolts on gearbox G-12?", "specific", "torque for the bolts on gearbox G-12", False),
-    ("Suggest ideas to reduce waste in packing.", "creative", "ways to reduce waste in packing", True),
-    ("What are the steps to calibrate scale S1?", "procedural", "steps to calibrate scale S1", True),
-    (
-        "Is the old gasket thicker than the new one?",
-        "comparative",
-        "thickness of the old gasket compared with the new gasket",
-        False,
-    ),
-)
+EXAMPLES: tuple[tuple[str, QueryClass, str, bool], ...] = SHIPPED_PROMPTS["understanding"]["examples"]
 
 # What was said before, question, class, rewrite, hyde: shown where something was said, since a small model otherwise
 # repeats the question as it is. The last changes the subject.
-FOLLOW_UP_EXAMPLES: tuple[tuple[str, str, QueryClass, str, bool], ...] = (
-    (
-        "Conversation so far:\nuser: How often does pump B get new oil?\nassistant: Every 500 hours.\n",
-        "And its bearing?",
-        "specific",
-        "bearing of pump B",
-        False,
-    ),
-    (
-        "Conversation so far:\nuser: How thick is the gasket of pump A?\nassistant: 2 mm.\n",
-        "Is that of pump B thicker?",
-        "comparative",
-        "thickness of the gasket of pump B compared with the gasket of pump A",
-        False,
-    ),
-    (
-        "Conversation so far:\nuser: Which belt has conveyor C4?\nassistant: Belt CB-40.\n",
-        "Something else: who orders tyres?",
-        "specific",
-        "who orders tyres",
-        False,
-    ),
-)
+_FOLLOW_UPS = SHIPPED_PROMPTS["understanding"]["follow_up_examples"]
+FOLLOW_UP_EXAMPLES: tuple[tuple[str, str, QueryClass, str, bool], ...] = _FOLLOW_UPS
 
-_PHRASING = """\
-You reword questions for a search in technical documents. Each phrasing asks for the same thing in other words: \
-synonyms, technical terms, another sentence. Keep every name, number and code. Reply with phrasings."""
-_PHRASING_EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "How often is the oil of pump A changed?",
-        ("oil change interval of pump A", "When does pump A need new oil?", "lubrication schedule pump A"),
-    ),
-    (
-        "Who approves a deviation?",
-        (
-            "responsible for the approval of deviations",
-            "Which role releases a deviation?",
-            "deviation release authority",
-        ),
-    ),
-)
+_PHRASING = SHIPPED_PROMPTS["phrasings"]["system"]
+_PHRASING_EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = SHIPPED_PROMPTS["phrasings"]["examples"]
 UNDERSTANDING_SCHEMA = {
     "type": "object",
     "properties": {
