@@ -16,15 +16,7 @@ from rag_lab.records import Citation
 FILE = "sessions.sqlite"
 MOST_ID_CHARS = 100
 _MEND = "move it away, and conversations begin anew"
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sessions (
-    id TEXT PRIMARY KEY, person TEXT NOT NULL, corpus TEXT NOT NULL, began REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS turns (
-    session TEXT NOT NULL, number INTEGER NOT NULL, question TEXT NOT NULL, answer TEXT, citations TEXT NOT NULL,
-    seen TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, number)
-);
-"""
+_SCHEMA = Path(__file__).with_name("sessions.sql").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ app.callback()(shell.global_options)
 for _command in (
     *(sweep.demo, sweep.plan_, sweep.sweep, sweep.run, sweep.vary, worker.worker),
     *(run_results.status, run_results.open_, run_results.compare, run_results.report, run_results.export),
-    *(run_results.bundle, run_results.verify),
+    *(run_results.gate, run_results.bundle, run_results.verify),
     *(documents.profile, documents.index, ask.ask, assistant.chat, assistant.write, modules.modules, models.doctor),
 ):
     app.command(_command.__name__.rstrip("_"))(_command)

@@ -15,28 +15,8 @@ from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError, unknown_name
 
 COMMAND = "project"
-_MODULE = '''"""{says}"""
-
-{imports}
-
-@dataclass(frozen=True)
-class {class_name}:
-    """A field, as `keep: int = 4`, is a parameter: {name}:{class_name}?keep=5."""
-
-    version: ClassVar[int] = 1
-
-{code}'''
-_TEST = '''"""{class_name} keeps to the rules of its kind: pytest test_{name}.py"""
-
-from rag_lab.testing import {contract}
-
-from {name} import {class_name}
-
-
-class Test{class_name}({contract}):
-    def make(self):
-        return {class_name}()
-'''
+_MODULE = Path(__file__).with_name("module.py.txt").read_text(encoding="utf-8")
+_TEST = Path(__file__).with_name("test_module.py.txt").read_text(encoding="utf-8")
 _IMPORTS = {
     name: module
     for module, names in {

@@ -1,4 +1,4 @@
-"""`rag-lab status`, `compare`, `open`, `report`, `export`, `bundle`, `verify`: what a run says, here and elsewhere."""
+"""`rag-lab status`, `compare`, `gate`, `open`, `report`, `export`, `bundle`, `verify`: what a run says."""
 
 from __future__ import annotations
 
@@ -233,6 +233,35 @@ def verify(
     found = bundles.verify(file)
     typer.echo(shown(str(found)))
     if not found.agrees:
+        raise typer.Exit(1)
+
+
+def gate(
+    run: Run,
+    against: Annotated[
+        Path,
+        typer.Option(help="The earlier run of the same variants and questions.", autocompletion=completion.runs),
+    ],
+) -> None:
+    """Fail where a run is reliably worse than an earlier one; for continuous integration.
+
+    Each variant that both runs have is compared with itself, on the questions that both asked, in every quality metric;
+    all of these are corrected together, so that a change of nothing fails one gate in twenty at most. A difference that
+    cannot be told from chance is no failure, and the table says what its interval leaves open.
+
+    The exit status is 0, or 1 where something is reliably worse or a variant has lost its scores.
+
+    \b
+    Example:
+      rag-lab gate results/today --against results/yesterday
+    """
+    from rag_lab.comparison.across import compare_runs
+    from rag_lab.report.gate import Gate
+
+    found = Gate(compare_runs(against, run))
+    parts = ["\n".join(found.sentences), *(table.to_text() for table in found.tables() if table.rows)]
+    typer.echo(shown("\n\n".join(parts)))
+    if not found.passes:
         raise typer.Exit(1)
 
 

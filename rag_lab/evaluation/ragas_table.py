@@ -7,8 +7,10 @@ left out is for other tasks: agents, tools, SQL, tables, images, summaries, and 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from rag_lab._kit.config_file import read_mapping
 from rag_lab.evaluation.metric import Gap, MetricInfo, Need, Needs
 from rag_lab.records import Evidence, Passage, Trace
 
@@ -38,51 +40,7 @@ _BOTH = _JUDGE + _EMBEDDINGS
 _READ_ANSWER = ("user_input", "response", "retrieved_contexts")
 _COMPARED = ("user_input", "response", "reference")
 _WHOLE = ("whole_contexts", "reference_contexts")
-_SENTENCES = {
-    "semantic_similarity": "Cosine of the embeddings of answer and reference.",
-    "non_llm_context_precision": "Average precision of the context's passages, relevant where the Levenshtein "
-    "similarity to a reference context is at least 0.5.",
-    "non_llm_context_recall": "Share of the reference contexts to which a passage of the context has a Levenshtein "
-    "similarity above 0.5.",
-    "rouge_score": "ROUGE-L F-measure of answer and reference, stemmed.",
-    "string_presence": "1 where the answer holds the reference word for word (case counts), else 0.",
-    "exact_match": "1 where the answer is the reference character for character, else 0.",
-    "non_llm_string_similarity": "Levenshtein similarity of answer and reference, normalized by the longer.",
-    "bleu_score": "BLEU of the answer's first sentence, each sentence of the reference being one reference.",
-    "chrf_score": "chrF of answer and reference: F2 of character 6-grams.",
-    "quoted_spans_alignment": "Share of the answer's quoted spans of three words or more that stand in the context; 1 "
-    "without any.",
-    "id_based_context_precision": "Share of the places (file and page) of the context that are places of the evidence.",
-    "id_based_context_recall": "Share of the places (file and page) of the evidence that are places of the context.",
-    "faithfulness": "Share of the answer's statements that the judge finds supported by the context.",
-    "answer_relevancy": "Mean cosine of the question and three questions that the judge writes to the answer; 0 where "
-    "it is evasive.",
-    "context_precision": "Average precision of the context's passages, relevant where the judge finds one useful for "
-    "the reference.",
-    "context_recall": "Share of the reference's statements that the judge attributes to the context.",
-    "context_relevance": "Relevance of the context to the question, 0, 1 or 2 by two prompts to the judge, averaged "
-    "and halved.",
-    "answer_correctness": "0.75 times the F1 of statements shared with the reference, by the judge, plus 0.25 times "
-    "the cosine of both.",
-    "context_utilization": "Average precision of the context's passages, relevant where the judge finds one useful "
-    "for the answer given.",
-    "context_entity_recall": "Share of the entities that the judge names in the reference that it also names in the "
-    "context; 0 without any.",
-    "noise_sensitivity": "Share of the answer's statements that are wrong by the reference and supported by a "
-    "relevant passage.",
-    "noise_sensitivity_irrelevant": "Share of the answer's statements that are wrong by the reference and supported "
-    "by irrelevant passages alone.",
-    "factual_correctness": "F1 of the claims of answer and reference, by the judge each checked against the other; "
-    "two decimals.",
-    "factual_correctness_precision": "Share of the answer's claims that the reference supports, by the judge; two "
-    "decimals.",
-    "factual_correctness_recall": "Supported claims of the answer by these and the claims of the reference that the "
-    "answer lacks; two decimals.",
-    "answer_accuracy": "Agreement of answer and reference, 0, 2 or 4 by two prompts to the judge, averaged and "
-    "quartered.",
-    "response_groundedness": "How far the context supports the answer, 0, 1 or 2 by two prompts to the judge, "
-    "averaged and halved.",
-}
+_SENTENCES = read_mapping(Path(__file__).with_name("ragas_sentences.yaml"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,19 +17,7 @@ from pathlib import Path
 from rag_lab._kit.machine import Process
 from rag_lab.memory.open_store import Database, is_there, opened_store
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS calls (
-    id INTEGER PRIMARY KEY, payer TEXT NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
-    host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL, open INTEGER NOT NULL,
-    tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0,
-    cost_usd REAL NOT NULL, seconds REAL NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS starts (id INTEGER PRIMARY KEY, began REAL NOT NULL, seen REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS elsewhere (cost_usd REAL NOT NULL, calls INTEGER NOT NULL, minutes REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS limits (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS refused (payer TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS failing (
-    model TEXT PRIMARY KEY, calls INTEGER NOT NULL, time_outs INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
-"""
+_SCHEMA = Path(__file__).with_name("ledger.sql").read_text(encoding="utf-8")
 _ENTER = (
     "INSERT INTO calls (payer, purpose, model, host, system, pid, began, cost_usd, open) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) RETURNING id"

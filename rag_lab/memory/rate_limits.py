@@ -22,14 +22,7 @@ _LEAST_S = 0.1  # over which a rate can be measured
 _UNKNOWN_PER_SECOND = 1.0  # requests, where it accepted none in that time
 _DOUBLES_S = 10.0  # after which it may be asked at twice that rate
 
-_SCHEMA = """
-PRAGMA synchronous=OFF;
-CREATE TABLE IF NOT EXISTS sent (model TEXT NOT NULL, at REAL NOT NULL, tokens INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS sent_at ON sent (model, at);
-CREATE TABLE IF NOT EXISTS refusals (model TEXT NOT NULL, at REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS breakers (
-    model TEXT PRIMARY KEY, until REAL NOT NULL, per_second REAL NOT NULL) WITHOUT ROWID;
-"""
+_SCHEMA = Path(__file__).with_name("rate_limits.sql").read_text(encoding="utf-8")
 
 _OPEN = (
     "INSERT INTO breakers VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET "

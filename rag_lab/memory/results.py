@@ -32,15 +32,7 @@ from rag_lab.memory.ledger import LEDGER_VARIABLE
 from rag_lab.memory.open_store import Database, is_there, opened_store
 from rag_lab.redaction import hide_known_jsons
 
-RESULTS = """
-PRAGMA synchronous=NORMAL;
-CREATE TABLE IF NOT EXISTS remembered (
-    key TEXT PRIMARY KEY, room TEXT NOT NULL, value TEXT NOT NULL, sum BLOB NOT NULL,
-    made REAL NOT NULL DEFAULT 0, run TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS held (
-    key TEXT PRIMARY KEY, host TEXT NOT NULL, system TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
-    seen REAL NOT NULL) WITHOUT ROWID;
-"""
+RESULTS = Path(__file__).with_name("results.sql").read_text(encoding="utf-8")
 VECTORS = """
 CREATE TABLE IF NOT EXISTS remembered (
     key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL,

@@ -116,7 +116,7 @@ class StateName(NamedTuple):
     meaning: str
 
 
-_NAMES: dict[State, StateName] = {
+STATE_NAMES: dict[State, StateName] = {
     "not_indexed": StateName("not indexed", "not indexed", "no passage of the index holds it"),
     "not_found": StateName("not found", "not found", "no search has it among its hits"),
     "merging": StateName("lost in merging", "merging", "a search found it, and fusing or merging left it out"),
@@ -134,7 +134,10 @@ _EITHER = StateName("not found or not indexed", "not found", "no search has it a
 
 def state_names(found: Waterfall) -> Mapping[State, StateName]:
     """Return the names of the states in which pieces of a run ended, in the order of the pipeline."""
-    names: dict[State, StateName] = {**_NAMES, "not_found": _EITHER if found.unrecorded else _NAMES["not_found"]}
+    names: dict[State, StateName] = {
+        **STATE_NAMES,
+        "not_found": _EITHER if found.unrecorded else STATE_NAMES["not_found"],
+    }
     return {state: names[state] for state in found.states}
 
 

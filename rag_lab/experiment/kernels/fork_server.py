@@ -26,6 +26,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import IO
 
 from rag_lab._kit.machine import Process
@@ -33,35 +34,8 @@ from rag_lab._kit.machine import Process
 CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform != "darwin"
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
-_HEAVY = (
-    "chromadb",
-    "gguf",
-    "langchain_core",
-    "langchain_text_splitters",
-    "ragas",
-    "sentence_transformers",
-    "sklearn",
-    "tokenizers",
-    "torch",
-    "transformers",
-)
-_NEEDED = (  # by every variant
-    "ipykernel.kernelapp",
-    "ipykernel.ipkernel",
-    "ipykernel.debugger",
-    "tornado.platform.asyncio",
-    "rag_lab.experiment.kernels.notebook_process",
-    "rag_lab.notebook.variant",
-    "rag_lab.notebook.display",
-    "rag_lab.notebook.display",
-    "rag_lab.notebook.views.pipeline_view",
-    "rag_lab.evaluation.evaluate",
-    "rag_lab.runs.variant_files",
-    "bm25s",
-    "pandas.io.formats.html",
-    "pyarrow.parquet",
-    "pyarrow.pandas_compat",
-)
+_HEAVY = tuple(Path(__file__).with_name("heavy_imports.txt").read_text(encoding="utf-8").split())
+_NEEDED = tuple(Path(__file__).with_name("needed_imports.txt").read_text(encoding="utf-8").split())
 _TEMPLATES = ("macros.html", "view.html", "trace.html")  # of what every variant shows
 _AHEAD = b"a"  # the byte before what a fork server is told ahead of jobs
 _LOOK_S = 0.01  # for processes that have ended

@@ -197,12 +197,14 @@ class Node(ChatStage):
     VERSION = prompts.VERSION
     reads: ClassVar[tuple[str, ...]] = STATE
     writes = ("visits",)
+    MESSAGES: ClassVar[staticmethod[[Trace], tuple[Message, ...]]]
+    SCHEMA: ClassVar[Mapping[str, Any]]
     FORM: ClassVar[type[BaseModel]]
     UNREAD: ClassVar[str]  # what it means where the reply is no such object
 
     def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """Return messages and JSON schema for one state."""
-        raise NotImplementedError
+        return self.MESSAGES(trace), self.SCHEMA
 
     def visited(self, trace: Trace, found: Any) -> Visit | str:
         """Return the visit that a reply means, or why it means none."""

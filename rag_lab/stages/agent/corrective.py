@@ -3,13 +3,12 @@
 Yan et al. 2024, "Corrective retrieval augmented generation", with a language model as the evaluator.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pydantic import BaseModel
 
-from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.protocols import ChatRequest
 from rag_lab.records import Trace, Visit
 from rag_lab.stages.agent import prompts
 from rag_lab.stages.agent.agent import STATE, Agent, Node, State
@@ -90,12 +89,10 @@ class Grade(Node):
     """Ask which passages are relevant."""
 
     name = "grade"
+    MESSAGES = staticmethod(prompts.grade_messages)
+    SCHEMA = prompts.GRADES
     FORM = Grades
     UNREAD = "the passages were not graded"
-
-    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
-        """Return messages and JSON schema for one state."""
-        return prompts.grade_messages(trace), prompts.GRADES
 
     def visited(self, trace: Trace, found: Grades) -> Visit:
         """Return the numbers of the relevant passages; numbers of no passage are left out."""
@@ -116,12 +113,10 @@ class Refine(Node):
 
     name = "refine"
     reads = ("search_query", *STATE)
+    MESSAGES = staticmethod(prompts.refine_messages)
+    SCHEMA = prompts.QUERY
     FORM = Refined
     UNREAD = "the query was not refined"
-
-    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
-        """Return messages and JSON schema for one state."""
-        return prompts.refine_messages(trace), prompts.QUERY
 
     def visited(self, trace: Trace, found: Refined) -> Visit | str:
         """Return the query."""

@@ -93,12 +93,10 @@ class Decide(Node):
     """Ask where to go next."""
 
     name = "supervisor"
+    MESSAGES = staticmethod(prompts.supervisor_messages)
+    SCHEMA = prompts.DECISION
     FORM = Decision
     UNREAD = "the supervisor decided nothing"
-
-    def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
-        """Return messages and JSON schema for one state."""
-        return prompts.supervisor_messages(trace), prompts.DECISION
 
     def visited(self, trace: Trace, found: Decision) -> Visit:
         """Return the decision."""
