@@ -75,11 +75,11 @@ class Gate:
         names = self.found.names
         return [
             Table(f"{names[1]} minus {names[0]}", header, rows, names=2, words=1),
-            Table("The questions that lost the most", ("variant", "question", *names), self._lost(), names=2),
-            Table("Evidence that ended elsewhere", ("variant", *names, "pieces"), self._moved(), names=3),
+            Table("The questions that lost the most", ("variant", "question", *names), self._worst_questions(), names=2),
+            Table("Evidence that ended elsewhere", ("variant", *names, "pieces"), self._evidence(), names=3),
         ]
 
-    def _lost(self) -> tuple[tuple[str, ...], ...]:
+    def _worst_questions(self) -> tuple[tuple[str, ...], ...]:
         first, metric = self.found.first, self.found.first.main_metric
         scores = self.found.scores[self.found.scores["metric"] == metric]
         wide = scores.pivot_table("value", "question_id", "variant_id", "mean")
@@ -94,7 +94,7 @@ class Gate:
                     rows.append((plan.variant_id, str(question), *values))
         return tuple(rows)
 
-    def _moved(self) -> tuple[tuple[str, ...], ...]:
+    def _evidence(self) -> tuple[tuple[str, ...], ...]:
         on = ["variant_id", "question_id", "repeat", "item"]
         items = [one.evidence.items for one in (self.found.first, self.found.second)]
         both = items[0].merge(items[1], on=on, suffixes=("", "_now"))
