@@ -26,7 +26,7 @@ from rag_lab.rich_display import rich_display
 from rag_lab.stages.agent.agents import agent_stage
 from rag_lab.stages.context import context_stage
 from rag_lab.stages.conversation import REMEMBER, conversation_stage
-from rag_lab.stages.generate import answer_stages
+from rag_lab.stages.generate import Spoken, answer_stages
 from rag_lab.stages.hyde import hyde_stages
 from rag_lab.stages.rerank import rerank_stage
 from rag_lab.stages.retrieval.retrieval_stages import prepare, searches
@@ -266,6 +266,7 @@ class Pipeline:
         answer: Collection[str] | None = None,
         read: Read | None = None,
         progress: Progress | None = None,
+        on_text: Callable[[str], object] | None = None,
     ) -> list[Trace]:
         """Return one trace for each question, in order; its evidence is located in this index, as metrics need it.
 
@@ -277,20 +278,25 @@ class Pipeline:
                 it by a later stage, is not run. Where None, the context is read, too, and the texts of all hits are
                 kept on the trace, which shows them.
             progress: called when a stage begins and after each batch with stage, traces done and traces to do.
+            on_text: called with the pieces of the answer to the one question that is asked: as they are written where
+                the model can stream, else, and where it is remembered, at once.
         """
         asked = self.dataset.questions if questions is None else questions
         refuses = self.config.on_truncation == "refuse"
         with working_at(self.home_override):
             self.prepare(asked)
             located = self.locate(asked)[0]
-            traces = [Trace(question, repeat) for question in located]
+            traces, spoken = [Trace(question, repeat) for question in located], Spoken(on_text)
             for stage, places in self.steps(located, answer, read):
                 some = [traces[place] for place in places]
                 if "ranked" in stage.writes:  # what the stage selects replaces the reranker's order, which is kept
                     some = [replace(trace, reranked=trace.ranked) if trace.ranked else trace for trace in some]
-                done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=refuses)
+                with spoken.during(stage):
+                    done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=refuses)
                 for place, trace in zip(places, done, strict=True):
                     traces[place] = trace
+            if traces and traces[0].answer:
+                spoken.end(traces[0].answer.text)
             if read:
                 return traces
             found = []
@@ -343,9 +349,9 @@ class Pipeline:
         """Return a `Runnable` of LangChain's: a question, or one with its history, becomes answer, citations, trace."""
         from rag_lab.stages.pipeline_runnable import PipelineRunnable
 
-        def run(question: Question, progress: Progress | None) -> Trace:
+        def run(question: Question, progress: Progress | None, on_text: Callable[[str], object] | None) -> Trace:
             with span("ask"):
-                return self.run([question], progress=progress)[0]
+                return self.run([question], progress=progress, on_text=on_text)[0]
 
         return PipelineRunnable(run, Question("asked", "", may_see=may_see, namespace=namespace))
 

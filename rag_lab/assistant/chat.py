@@ -5,7 +5,7 @@ the answer reads them with the summary and the last exchange. What the asker may
 in the history that any model reads: a turn counts only while every file that it may repeat is visible.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,8 @@ from rag_lab.errors import ConfigError
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Evidence, Question, Trace, Turn
 from rag_lab.rich_display import rich_display
+
+OnText = Callable[[str], object]
 
 # What a conversation needs and a single question does not, unless the configuration says otherwise already.
 DEFAULTS = {"conversation.memory": "summary_and_exchange", "query.rewrite": "follow_ups"}
@@ -68,18 +70,18 @@ class Chat:
         turns = self._sessions.turns(self.session)
         return turns[-1] if turns and turns[-1].answer is None else None
 
-    def ask(self, text: str) -> Trace:
-        """Answer the next question of the conversation."""
+    def ask(self, text: str, on_text: OnText | None = None) -> Trace:
+        """Answer the next question of the conversation; `on_text` is called with pieces of the answer as they come."""
         if not text.strip():
             raise ConfigError("The question is empty; ask something.")
-        return self._answer(self._sessions.ask(self.session, text.strip()), text.strip())
+        return self._answer(self._sessions.ask(self.session, text.strip()), text.strip(), on_text)
 
-    def again(self) -> Trace:
+    def again(self, on_text: OnText | None = None) -> Trace:
         """Answer the last question once more, under the settings of now; its answer takes the place of the last."""
         turns = self._sessions.turns(self.session)
         if not turns:
             raise ConfigError("Nothing was asked yet; ask something first.")
-        return self._answer(turns[-1].number, turns[-1].question)
+        return self._answer(turns[-1].number, turns[-1].question, on_text)
 
     def set(self, key: str | Mapping[str, Any], value: Any = None) -> Self:
         """Change settings for the turns to come, as `Pipeline.set` does; return this conversation."""
@@ -103,13 +105,13 @@ class Chat:
             yield Question(name, turn.question, (turn.answer,), evidence=evidence, history=history)
             history = (*history, Turn("user", turn.question), Turn("assistant", turn.answer))
 
-    def _answer(self, number: int, text: str) -> Trace:
+    def _answer(self, number: int, text: str, on_text: OnText | None) -> Trace:
         before = [turn for turn in self.turns if turn.number < number and turn.answer]
         history = tuple(
             said for turn in before for said in (Turn("user", turn.question), Turn("assistant", turn.answer or ""))
         )
         question = replace(self._asker, question_id=f"{self.session}-{number}", text=text, history=history)
-        (trace,) = self.pipeline.run([question])
+        (trace,) = self.pipeline.run([question], on_text=on_text)
         if trace.answer is not None:
             seen = {passage.source for passage in trace.passages} | {name for turn in before for name in turn.seen}
             self._sessions.answer(self.session, number, trace.answer.text, trace.answer.citations, sorted(seen))

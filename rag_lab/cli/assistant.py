@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,7 +62,7 @@ def chat(
     typer.echo(f"Session {talk.session}{again}. Ask, or type /help; an empty line or Ctrl-D ends it.")
     if talk.pending is not None:
         typer.echo(f"The last question was not answered: {talk.pending.question}")
-        _show(talk.again())
+        _show(talk.again)
     while line := _line():
         try:
             _turn(talk, line)
@@ -88,8 +90,7 @@ def _turn(talk: Chat, line: str) -> None:
         typer.echo(f"{rest.strip()} from now on.")
     elif command == "/again":
         before = next((turn.answer for turn in reversed(talk.turns) if turn.answer), "")
-        trace = talk.again()
-        _show(trace)
+        trace = _show(talk.again)
         if trace.answer is not None and trace.answer.text == before:
             typer.echo("(the same answer as before)")
     elif command == "/export":
@@ -97,10 +98,20 @@ def _turn(talk: Chat, line: str) -> None:
     elif command.startswith("/"):
         typer.echo(_HELP)
     else:
-        _show(talk.ask(line))
+        _show(partial(talk.ask, line))
 
 
-def _show(trace: Trace) -> None:
+def _show(answer: Callable[[Callable[[str], object]], Trace]) -> Trace:
+    """Show an answer while it is written, then what it cites; where it became another, as a whole."""
+    pieces: list[str] = []
+
+    def hear(piece: str) -> None:
+        pieces.append(piece)
+        typer.echo(piece, nl=False)
+
+    trace = answer(hear)
+    if pieces:
+        typer.echo()
     for record in trace.stages:
         if record.status != "ok":
             verb = "fell back" if record.status == "fallback" else "failed"
@@ -108,7 +119,10 @@ def _show(trace: Trace) -> None:
     if trace.search_query and trace.question.history and trace.search_query != trace.question.text:
         typer.echo(f"(searched: {trace.search_query})", err=True)
     if not trace.failure:
-        typer.echo(answer_text(trace))
+        shown, text = "".join(pieces), answer_text(trace)
+        is_shown = shown and trace.answer is not None and shown == trace.answer.text
+        typer.echo(text[len(shown) + 1 :] if is_shown else text)
+    return trace
 
 
 def write(

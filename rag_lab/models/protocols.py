@@ -1,8 +1,9 @@
 """Contracts of the three kinds of model: chat, embedding, pair scoring; thinking, and vectors of length one."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -14,6 +15,8 @@ from rag_lab.records import MachineUse
 Vectors = npt.NDArray[np.float32]
 SAMPLING = ("top_p", "top_k", "min_p")  # settings of a request beside its temperature
 _OPEN, _CLOSE = "<think>", "</think>"
+# Hears the text so far of one reply while it is written; models that cannot stream leave it alone.
+LISTENER: ContextVar[Callable[[str], object] | None] = ContextVar("listener", default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ The raw reply becomes an answer, citations and thinking, or a failure that keeps
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.json_repair import RepairError, read_json
-from rag_lab.models.protocols import ChatReply, ChatRequest, Message, split_thinking
+from rag_lab.models.protocols import LISTENER, ChatReply, ChatRequest, Message, split_thinking
 from rag_lab.records import Answer, Citation, Passage, Remembered, Trace
 from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
@@ -38,6 +39,7 @@ _NO_ROOM = "the reply was cut off while thinking: set answer.thinking, which giv
 _NO_REPLY = "the model thought and ended without a reply"
 _NO_THOUGHT = "the model was asked to think and did not"
 _NUMBER = re.compile(r"\d+")
+_ANSWER_SO_FAR = re.compile(r'(?:```\w*\s*)?\{\s*"answer"\s*:\s*"((?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*)')
 _LEAST_LETTERS = 6
 _SAID_AGAIN = r"(?P<said>\S.{7,199}?)(?:\s*(?P=said)){2,}"
 # A round begins with a sentence, else with a word.
@@ -215,6 +217,44 @@ class Generate(ChatStage):
         if request.thinking and not reply.has_thought:
             return chat_outcome(reply, updates, "fallback", _NO_THOUGHT)
         return chat_outcome(reply, updates)
+
+
+@dataclass
+class Spoken:
+    """Hands an answer on in pieces: of the replies of a model so far, then what is missing of the whole.
+
+    Of JSON the answer's text alone; whole words, so that no piece ends within a secret; no thoughts, and no circles.
+    """
+
+    on_text: Callable[[str], object] | None
+    as_text: bool = False
+    text: str = ""
+
+    @contextmanager
+    def during(self, stage: Stage) -> Iterator[None]:
+        """Listen to the model while `stage` runs, where that asks for an answer."""
+        hears = self.on_text is not None and isinstance(stage, Generate)
+        self.as_text = isinstance(stage, Generate) and stage.as_text
+        token = LISTENER.set(self.hear if hears else None)
+        try:
+            yield
+        finally:
+            LISTENER.reset(token)
+
+    def hear(self, raw: str) -> None:
+        """Hand on what is new in the reply so far."""
+        text = split_thinking(raw)[0]
+        if not self.as_text:
+            found = _ANSWER_SO_FAR.match(text)
+            text = json.loads(f'"{found[1]}"', strict=False) if found else ""
+        text = without_loop(text.lstrip())[0]
+        self.end(text[: max(text.rfind(" "), 0)])
+
+    def end(self, text: str) -> None:
+        """Hand on what is missing of `text`; nothing where it is another than what was handed on."""
+        if self.on_text and text.startswith(self.text) and text != self.text:
+            piece, self.text = text[len(self.text) :], text
+            self.on_text(piece)
 
 
 def _read(trace: Trace) -> base.Exchange:

@@ -14,6 +14,7 @@ from rag_lab.records import Question, Trace, Turn
 from rag_lab.stages.run_stage import Progress
 
 Input = str | Mapping[str, Any]
+OnText = Callable[[str], object]
 _ROLES = {"human": "user", "ai": "assistant"}
 
 
@@ -21,15 +22,15 @@ class PipelineRunnable(Runnable[Input, dict[str, Any]]):
     """Takes a question, or `{"question", "history"}` with messages, pairs of role and content, or `Turn`s.
 
     `invoke` returns `answer`, `citations` (number, source, page, quote) and `trace`. `stream` yields a `stage` with
-    what is done of it as it begins and ends, then what `invoke` returns.
+    what is done of it as it begins and ends, the answer's `text` in pieces, then what `invoke` returns.
     """
 
-    def __init__(self, run: Callable[[Question, Progress | None], Trace], asker: Question) -> None:
+    def __init__(self, run: Callable[[Question, Progress | None, OnText | None], Trace], asker: Question) -> None:
         self._run, self._asker = run, asker
 
     def invoke(self, input: Input, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
         """Return the answer; raise a `RagLabError` where a stage failed."""
-        return self._call_with_config(lambda given: self._answer(given, None), input, config)
+        return self._call_with_config(lambda given: self._answer(given), input, config)
 
     def stream(self, input: Input, config: RunnableConfig | None = None, **_: Any) -> Iterator[dict[str, Any]]:
         """Yield the stages as they run, then the answer."""
@@ -38,7 +39,9 @@ class PipelineRunnable(Runnable[Input, dict[str, Any]]):
         def work() -> None:
             try:
                 found = self._answer(
-                    input, lambda stage, done, of: events.put({"stage": stage, "done": done, "of": of})
+                    input,
+                    lambda stage, done, of: events.put({"stage": stage, "done": done, "of": of}),
+                    lambda text: events.put({"text": text}),
                 )
                 events.put(found)
             except BaseException as error:  # raised again where it is read
@@ -51,8 +54,8 @@ class PipelineRunnable(Runnable[Input, dict[str, Any]]):
                 raise event
             yield event
 
-    def _answer(self, given: Input, progress: Progress | None) -> dict[str, Any]:
-        trace = self._run(_question(given, self._asker), progress)
+    def _answer(self, given: Input, progress: Progress | None = None, hear: OnText | None = None) -> dict[str, Any]:
+        trace = self._run(_question(given, self._asker), progress, hear)
         if trace.failure:
             raise RagLabError(f"The stage {trace.failure.stage} failed: {trace.failure.reason}")
         answer = trace.answer

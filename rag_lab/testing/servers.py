@@ -115,7 +115,8 @@ def running_server(
             self.close_connection = self.close_connection or reply.endless or reply.dies_after is not None
             try:
                 self.send_response(reply.status)
-                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                kind = "text/event-stream" if reply.raw is None and text is found else "application/json"
+                for name, value in {"Content-Type": kind, **reply.headers}.items():
                     self.send_header(name, value)
                 if not reply.endless:
                     self.send_header("Content-Length", str(len(content)))
@@ -140,7 +141,7 @@ def running_server(
         server.server_close()
 
 
-def _openai_body(path: str, body: Json, reply: Scripted) -> Json:
+def _openai_body(path: str, body: Json, reply: Scripted) -> Json | str:
     if reply.status >= 400:
         return {"error": {"message": reply.text or "scripted failure", "type": "scripted", "code": None}}
     if path.endswith("/models"):
@@ -154,17 +155,26 @@ def _openai_body(path: str, body: Json, reply: Scripted) -> Json:
     if reply.thinking:
         message["reasoning_content"] = reply.thinking
     n_read = _read([str(message.get("content") or "") for message in body.get("messages", [])], reply)
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": body.get("model", ""),
-        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
-        "usage": {"prompt_tokens": n_read, "completion_tokens": 3, "total_tokens": n_read + 3},
-    }
+    known = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": body.get("model", "")}
+    usage = {"prompt_tokens": n_read, "completion_tokens": 3, "total_tokens": n_read + 3}
+    if body.get("stream"):
+        deltas = [message | {"content": ""}, *({"content": piece} for piece in _pieces(reply.text))]
+        events = [known | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        last = known | {"choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish}]}
+        return _events([*events, last, known | {"choices": [], "usage": usage}]) + "data: [DONE]\n\n"
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish}
+    return known | {"choices": [choice], "usage": usage}
 
 
-def _gemini_body(path: str, body: Json, reply: Scripted) -> Json:
+def _pieces(text: str, size: int = 5) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def _events(found: Sequence[Json]) -> str:
+    return "".join(f"data: {json.dumps(one)}\n\n" for one in found)
+
+
+def _gemini_body(path: str, body: Json, reply: Scripted) -> Json | str:
     if reply.status >= 400:
         error = {"code": reply.status, "message": reply.text or "scripted failure", "details": list(reply.details)}
         return {"error": {**error, "status": "SCRIPTED"}}
@@ -182,10 +192,14 @@ def _gemini_body(path: str, body: Json, reply: Scripted) -> Json:
     parts: list[Json] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
     parts += [{"text": reply.text}] if reply.text else []
     finish = {"stop": "STOP", "length": "MAX_TOKENS"}.get(reply.finish, reply.finish.upper())
-    return {
-        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}],
-        "usageMetadata": {"promptTokenCount": n_read, "candidatesTokenCount": 3, "totalTokenCount": n_read + 3},
-    }
+    usage = {"promptTokenCount": n_read, "candidatesTokenCount": 3, "totalTokenCount": n_read + 3}
+    if ":streamGenerateContent" in path:
+        contents = [{"role": "model", "parts": [{"text": piece}]} for piece in _pieces(reply.text)]
+        events: list[Json] = [{"candidates": [{"content": one, "index": 0}]} for one in contents]
+        events[-1]["candidates"][0]["finishReason"] = finish
+        return _events([*events[:-1], events[-1] | {"usageMetadata": usage}])
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}
+    return {"candidates": [candidate], "usageMetadata": usage}
 
 
 def _read(texts: Sequence[str], reply: Scripted) -> int:

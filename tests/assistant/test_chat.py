@@ -1,5 +1,6 @@
 """Conversations: what a turn reads, what is kept, and that nobody reads what he or she may not see."""
 
+import json
 import random
 import sqlite3
 import subprocess
@@ -14,8 +15,9 @@ from rag_lab.config import PipelineConfig
 from rag_lab.data.questions_file import read_questions
 from rag_lab.errors import ConfigError, DamagedFile
 from rag_lab.models.protocols import ChatReply
+from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.pipeline import Pipeline
-from rag_lab.testing import HashEmbedder, ScriptedChat
+from rag_lab.testing import HashEmbedder, ScriptedChat, openai_server
 
 PUBLIC, SECRET = "The press runs at 140 bar.", "The press costs 99 euros, which is secret."
 
@@ -224,3 +226,27 @@ def test_a_chat_that_is_killed_20_times_loses_nothing_and_makes_no_call_twice(fo
     killed = Chat(pipeline(folder, tmp_path / "home"), "s")
     assert [(turn.question, turn.answer) for turn in killed.turns] == [(t.question, t.answer) for t in chat.turns]
     assert calls.read_text().count("call") == len(model.requests)
+
+
+def test_an_answer_is_heard_while_it_is_written_and_at_once_where_it_is_remembered(folder, tmp_path, monkeypatch):
+    told = 'It runs at \u00e9 140 bar, "at most".'
+    with openai_server(lambda body: json.dumps({"answer": told, "citations": [1]})) as server:
+        model = OpenAIChat("tiny", base_url=server.url)
+        made = pipeline(folder, tmp_path / "home", model, query__rewrite="none")
+        first, again = [], []
+        trace = Chat(made).ask("How does the press run?", first.append)
+        Chat(made).ask("How does the press run?", again.append)
+        assert len(server.bodies) == 1
+    assert len(first) > 3
+    assert "".join(first) == trace.answer.text == told
+    assert again == [told]
+
+
+def test_events_of_a_runnable_hold_stages_and_the_text_in_pieces(folder, tmp_path):
+    with openai_server(['{"answer": "It runs at 140 bar, at most.", "citations": [1]}']) as server:
+        made = pipeline(folder, tmp_path / "home", OpenAIChat("tiny", base_url=server.url))
+        events = list(made.as_runnable().stream("How does the press run?"))
+    pieces = [event["text"] for event in events if "text" in event]
+    assert len(pieces) > 1
+    assert "".join(pieces) == events[-1]["answer"] == "It runs at 140 bar, at most."
+    assert {event.get("stage") for event in events} >= {"generate", "parse"}

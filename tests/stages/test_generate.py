@@ -10,7 +10,7 @@ from rag_lab.models.protocols import ChatReply
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Citation, Passage, Question, Remembered, Trace, Turn
 from rag_lab.stages.extract import NOT_FOUND
-from rag_lab.stages.generate import SCHEMA, Generate, Parse, answer_stages, parse_reply, without_loop
+from rag_lab.stages.generate import SCHEMA, Generate, Parse, Spoken, answer_stages, parse_reply, without_loop
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import HashEmbedder, ScriptedChat, sample_index
 
@@ -277,3 +277,30 @@ def test_the_answer_says_what_was_cut_and_the_citation_stays():
     answer, rule = parse_reply(f'{{"answer": "{" ".join([ROUND] * 5)}", "citations": [1]}}', [passage])
     assert (answer.text, len(answer.citations)) == (ROUND, 1)
     assert rule == "said the same 5 times, which is kept once"
+
+
+def spoken(replies, whole, as_text=False):
+    pieces = []
+    one = Spoken(pieces.append, as_text)
+    for reply in replies:
+        one.hear(reply)
+    one.end(whole)
+    return pieces
+
+
+def grown(text):
+    return [text[:n] for n in range(1, len(text) + 1)]
+
+
+@pytest.mark.parametrize("answer", ["It runs at 140 bar.", 'A "quote", a \\ and \u00e9 \U0001f600 end.', "one"])
+def test_of_json_the_text_of_the_answer_alone_is_spoken(answer):
+    raw = json.dumps({"answer": answer, "citations": [1]})
+    assert "".join(spoken(grown(raw), answer)) == answer
+    assert "".join(spoken(grown(f"<think>It {{'a'}} runs</think>{raw}"), answer)) == answer
+
+
+def test_no_thought_and_no_circle_is_spoken():
+    said = "It runs at 140 bar. "
+    pieces = spoken(grown(f"<think>hidden thought</think>{said * 5}"), said.strip(), as_text=True)
+    assert "hidden" not in "".join(pieces)
+    assert "".join(spoken(["{not json at all", '{"other": "x y z'], "whole")) == "whole"

@@ -8,7 +8,7 @@ import importlib
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,6 +16,7 @@ from typing import Any
 
 from rag_lab._kit.machine import timed
 from rag_lab.models import requirements
+from rag_lab.models.protocols import LISTENER
 from rag_lab.redaction import one_line
 
 _ABOUT_THE_REQUEST = {400, 413, 414, 422, 431}  # the same request gets the same answer tomorrow
@@ -143,27 +144,33 @@ def event_hooks(
         request.extensions = {**request.extensions, "timeout": timeouts, _BEGAN: time.monotonic()}
         request.headers["Accept-Encoding"] = "identity"
 
-    def content_of(response: Any) -> bytes:
+    def chunks_of(response: Any, stream: Any) -> Iterator[bytes]:
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.headers.pop("Content-Encoding")
             raise BadReply("the server compressed its reply, which it was asked not to")
         too_long = f"the server's reply is longer than {max_bytes // MIB} MiB"
         if int(response.headers.get("Content-Length", 0)) > max_bytes:
             raise BadReply(too_long)
-        chunks, n_bytes, end = [], 0, response.request.extensions[_BEGAN] + timeout_s
-        for chunk in response.stream:
+        n_bytes, end = 0, response.request.extensions[_BEGAN] + timeout_s
+        for chunk in stream:
             n_bytes += len(chunk)
             if n_bytes > max_bytes:
                 raise BadReply(too_long)
             if time.monotonic() > end:
                 raise TimeoutError(f"the reply was not whole within {timeout_s:g} seconds")
-            chunks.append(chunk)
-        return b"".join(chunks)
+            yield chunk
 
     def read(response: Any) -> None:
-        """Read a reply whole. Where it is out of bounds, a status that tells of a failure says enough without it."""
+        """Read a reply whole, but a stream with a listener by piece; of a failure, the status is enough."""
+        library = importlib.import_module(type(response).__module__.partition(".")[0])
+        is_stream = "event-stream" in response.headers.get("Content-Type", "") and LISTENER.get() is not None
+        if response.is_success and is_stream:
+            found, close = chunks_of(response, response.stream), response.stream.close
+            methods = {"__iter__": lambda self: found, "close": lambda self: close()}
+            response.stream = type("Bounded", (library.SyncByteStream,), methods)()
+            return
         try:
-            content = content_of(response)
+            content = b"".join(chunks_of(response, response.stream))
         except BadReply:
             if response.is_success:
                 raise
@@ -172,7 +179,6 @@ def event_hooks(
             response.stream.close()
         if response.is_success and check:
             check(content)
-        library = importlib.import_module(type(response).__module__.partition(".")[0])
         response.stream = library.ByteStream(content)
 
     return {"request": [prepare], "response": [read]}

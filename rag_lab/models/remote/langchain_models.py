@@ -19,7 +19,15 @@ from rag_lab._kit.machine import timed
 from rag_lab._kit.registry import Kind, Module
 from rag_lab.errors import ConfigError, ModelError
 from rag_lab.models import prices, truncation
-from rag_lab.models.protocols import SAMPLING, ChatReply, ChatRequest, Message, split_thinking, with_least_thinking
+from rag_lab.models.protocols import (
+    LISTENER,
+    SAMPLING,
+    ChatReply,
+    ChatRequest,
+    Message,
+    split_thinking,
+    with_least_thinking,
+)
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
 from rag_lab.models.remote import replies
 from rag_lab.models.remote.retries import CallFailed, RemoteModel, in_parallel
@@ -123,6 +131,7 @@ class LangChainChat(RemoteModel):
     constrains_json = False
     provider = "langchain"
     takes: tuple[str, ...] = SAMPLING  # settings of sampling, next to the temperature, that it can be asked for
+    streaming: Mapping[str, Any] = {}  # what its client takes to stream, beside the options of a call
     least_thinking_tokens = 0  # that it cannot do without: room for them is left whatever is asked for
 
     def __init__(self, name: str, model: BaseChatModel | None = None, **options: Any) -> None:
@@ -162,8 +171,19 @@ class LangChainChat(RemoteModel):
 
     def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
         """Return the model's reply to this request. Providers override it where options are not enough."""
-        message: AIMessage = self._client.invoke(messages, **self.call_options(request))
-        return message
+        listener = LISTENER.get()
+        if listener is None or request.thinking:
+            message: AIMessage = self._client.invoke(messages, **self.call_options(request))
+            return message
+        try:
+            pieces = self._client.stream(messages, **self.call_options(request), **self.streaming)
+            message = next(pieces)
+            for piece in pieces:
+                message = message + piece
+                listener(hide_known(message.text))
+            return message
+        finally:
+            LISTENER.set(None)  # another attempt is asked for as a whole
 
     def reply_to(self, request: ChatRequest) -> ChatReply:
         """Return the reply to one request, by one call. Providers that need more calls for it override it."""

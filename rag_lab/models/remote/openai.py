@@ -115,6 +115,13 @@ def _client_class() -> type[BaseChatModel]:
     from langchain_openai import ChatOpenAI
 
     class ReasoningChatOpenAI(ChatOpenAI):
+        def _convert_chunk_to_generation_chunk(self, chunk: Any, *more: Any) -> Any:
+            found = super()._convert_chunk_to_generation_chunk(chunk, *more)
+            delta = (chunk.get("choices") or [{}])[0].get("delta") or {}
+            if found and (reasoning := delta.get("reasoning_content") or delta.get("reasoning")):
+                found.message.additional_kwargs["reasoning_content"] = reasoning
+            return found
+
         def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> Any:
             result = super()._create_chat_result(response, generation_info)
             content = response if isinstance(response, dict) else response.model_dump()
@@ -131,6 +138,7 @@ class OpenAIChat(OpenAIModel, LangChainChat):
     """A model of an OpenAI-compatible server. JSON schemas go out as `response_format`."""
 
     constrains_json = True
+    streaming: Mapping[str, Any] = {"stream_usage": True}
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
