@@ -128,8 +128,7 @@ def _show(answer: Callable[[Callable[[str], object]], Trace]) -> Trace:
 def write(
     topic: Annotated[str | None, typer.Argument(help="What the report is about.")] = None,
     dataset: Annotated[
-        str,
-        typer.Option(help="Whose documents are read: a name, or any folder.", autocompletion=completion.datasets),
+        str, typer.Option(help="Whose documents are read: a name, or any folder.", autocompletion=completion.datasets)
     ] = DEFAULT_DATASET,
     parts: Annotated[int, typer.Option(min=1, max=20, help="Sections at most.")] = 5,
     style: Annotated[str, typer.Option(help="technical: precise values; general: for a broad audience.")] = "technical",

@@ -215,9 +215,7 @@ def bundle(
     next_steps(f"rag-lab verify {shlex.quote(str(path))}   here, or on another machine")
 
 
-def verify(
-    file: Annotated[Path, typer.Argument(help="A file that `rag-lab bundle` wrote.", metavar="FILE")],
-) -> None:
+def verify(file: Annotated[Path, typer.Argument(help="A file that `rag-lab bundle` wrote.", metavar="FILE")]) -> None:
     """Compute all that a bundle says once more.
 
     That is every mean, interval, p and sentence, and the report. Nothing in the file is run. What differs is named with
@@ -239,8 +237,7 @@ def verify(
 def gate(
     run: Run,
     against: Annotated[
-        Path,
-        typer.Option(help="The earlier run of the same variants and questions.", autocompletion=completion.runs),
+        Path, typer.Option(help="The earlier run of the same variants and questions.", autocompletion=completion.runs)
     ],
 ) -> None:
     """Fail where a run is reliably worse than an earlier one; for continuous integration.

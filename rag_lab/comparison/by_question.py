@@ -84,11 +84,7 @@ class QuestionCard:
     paths: tuple[Shared, ...] = ()  # value: the visits of an agent
 
 
-def cards(
-    tables: RunTables,
-    why: WhyFailed = _UNKNOWN,
-    only: Iterable[str] | None = None,
-) -> Iterator[QuestionCard]:
+def cards(tables: RunTables, why: WhyFailed = _UNKNOWN, only: Iterable[str] | None = None) -> Iterator[QuestionCard]:
     """Give a card for each question (or for `only` these ids), in the order in which they were asked."""
     wanted = None if only is None else set(only)
     runs: dict[str, Runs] = {}

@@ -200,9 +200,7 @@ IMPORTERS = {
     ),
     "squad": Importer(read_squad, "a SQuAD JSON file, v1.1 or v2", lambda path: path.suffix.lower() == ".json"),
     "table": Importer(
-        read_table,
-        "a CSV, JSONL or Parquet file with RAGAs' columns",
-        lambda path: path.suffix.lower() in SUFFIXES,
+        read_table, "a CSV, JSONL or Parquet file with RAGAs' columns", lambda path: path.suffix.lower() in SUFFIXES
     ),
 }
 

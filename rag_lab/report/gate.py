@@ -75,7 +75,9 @@ class Gate:
         names = self.found.names
         return [
             Table(f"{names[1]} minus {names[0]}", header, rows, names=2, words=1),
-            Table("The questions that lost the most", ("variant", "question", *names), self._worst_questions(), names=2),
+            Table(
+                "The questions that lost the most", ("variant", "question", *names), self._worst_questions(), names=2
+            ),
             Table("Evidence that ended elsewhere", ("variant", *names, "pieces"), self._evidence(), names=3),
         ]
 

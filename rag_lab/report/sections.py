@@ -213,10 +213,7 @@ SECTIONS = (
         "What changed against the baseline",
         "Questions",
         EVERYWHERE,
-        tables=lambda c: {
-            "changes": study_tables.change_tables(c),
-            "preferences": [study_tables.preferences_table(c)],
-        },
+        tables=lambda c: {"changes": study_tables.change_tables(c), "preferences": [study_tables.preferences_table(c)]},
         template="changes.html",
     ),
     Section("questions", "Question by question", "Questions", ("page",), template="questions.html"),

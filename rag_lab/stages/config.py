@@ -107,8 +107,7 @@ class RetrievalConfig(Section):
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
     merge: steps.Merging = Field(
-        "rrf",
-        description="base and HyDE hits by reciprocal rank, or base hits first and then what HyDE adds",
+        "rrf", description="base and HyDE hits by reciprocal rank, or base hits first and then what HyDE adds"
     )
     min_score: float | None = Field(
         None,

@@ -158,8 +158,7 @@ REWRITINGS = Kind(
         "joined": _ours("rewrite:PlainWords", "the turns that are remembered and the wording, as one text"),
         FOLLOW_UPS: _ours("rewrite:GuardedRewrite", "that of questions with a conversation before them alone"),
         "llm": _ours(
-            "rewrite:GuardedRewrite",
-            "the understanding's rewrite, unless the guard finds that it has drifted",
+            "rewrite:GuardedRewrite", "the understanding's rewrite, unless the guard finds that it has drifted"
         ),
     },
     call="__call__(self, question)",

@@ -61,9 +61,7 @@ def verdict(comparison: Comparison) -> list[str]:
             [(one, f"{_effect(one)} ({one.row['doubt']})") for one in unsettled if one.row["doubt"]],
         ),
         _joined(
-            comparison,
-            f"The data cannot tell from chance, in {metric}{nor}: ",
-            [(one, _effect(one)) for one in left],
+            comparison, f"The data cannot tell from chance, in {metric}{nor}: ", [(one, _effect(one)) for one in left]
         )
         + could,
         _equal(comparison, metric, [one for one in compared if one.is_equal]),

@@ -286,11 +286,7 @@ def _keep_log(said: TextIO, log: TextIO) -> None:
 
 def _environment() -> dict[str, str]:
     """Return this process's environment with one home for all, and a quiet kernel."""
-    return {
-        **os.environ,
-        "RAG_LAB_HOME": str(home.home()),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
+    return {**os.environ, "RAG_LAB_HOME": str(home.home()), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 
 def _stop(process: Any) -> None:

@@ -275,9 +275,7 @@ class _Walk:
         n_chars = _CHARS_A_TOKEN * sum(counted_tokens(passage.text) for passage in passages)
         runs = stage.longest * (stage.longest + 1) // 2  # of 1 to `longest` units: most that a character stands in
         return replace(
-            nothing,
-            embedded_chars=n_chars * runs,
-            corpus_chars=self._corpus_chars * runs if self.index.is_built else 0,
+            nothing, embedded_chars=n_chars * runs, corpus_chars=self._corpus_chars * runs if self.index.is_built else 0
         )
 
     @cached_property

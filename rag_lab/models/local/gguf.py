@@ -41,10 +41,7 @@ _WORDS = (
 FAMILIES = ("smollm", "gpt-2", *_DIGITS_AT_ONCE)
 _THINKING_MARKS = ("<think", "enable_thinking", "reasoning_content", "<|channel|>")
 _CARRIED = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p"}
-_QWEN3 = (
-    {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0},
-    {"top_p": 0.8, "top_k": 20, "min_p": 0.0},
-)
+_QWEN3 = ({"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0}, {"top_p": 0.8, "top_k": 20, "min_p": 0.0})
 _DEEPSEEK_R1 = ({"temperature": 0.6, "top_p": 0.95}, {"top_p": 0.95})
 _DOCUMENTED = {"qwen3": _QWEN3, "deepseek-r1": _DEEPSEEK_R1}  # with thinking, without
 _FALLBACK_TEMPERATURE = 0.6  # of thoughts that no card says anything of

@@ -116,10 +116,7 @@ def _vocabulary(tokenizer: Any, ends: tuple[int, ...], barred: tuple[int, ...]) 
     special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special} | {*ends, *barred}
     # what llguidance reads of a tokenizer, next to calling it
     vars(tokens).update(bos_token_id=None, eos_token_id=ends[0], tokens=written, special_token_ids=sorted(special))
-    return library.LLTokenizer(
-        library.TokenizerWrapper(tokens),
-        eos_token=list(ends),
-    )
+    return library.LLTokenizer(library.TokenizerWrapper(tokens), eos_token=list(ends))
 
 
 def _unfit(reason: str) -> str:

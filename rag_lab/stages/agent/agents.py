@@ -18,11 +18,7 @@ def agent_stage(parts: Parts, retrieval: tuple[Stage, ...], answering: tuple[Sta
     limits = parts.agent
     context = Assemble(parts.index, context_budget(parts), 1)
     tool = SearchTool(
-        parts.index,
-        retrieval,
-        limits.results,
-        lambda n: replace(context, final_k=n),
-        parts.answer.context_tokens,
+        parts.index, retrieval, limits.results, lambda n: replace(context, final_k=n), parts.answer.context_tokens
     )
     return _KINDS[parts.answer.agent](
         parts.chat("generation", AGENT), answering, tool, limits, parts.seed, parts.memory, parts.replayed

@@ -83,11 +83,7 @@ class Ranking:
 
 
 def fuse(
-    rankings: Sequence[Ranking],
-    limit: int,
-    normalization: Normalization,
-    step: str,
-    constant: int = RRF_CONSTANT,
+    rankings: Sequence[Ranking], limit: int, normalization: Normalization, step: str, constant: int = RRF_CONSTANT
 ) -> list[Hit]:
     """Merge ranked lists, duplicates removed by parent id, best first, at most `limit`.
 
