@@ -152,15 +152,15 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_390,  # 1_100
+    "ground": 1_396,  # 1_100
     "_kit": 1_913,  # 1_800
     "memory": 1_348,  # 1_300
-    "models": 7_097,  # 7_300
+    "models": 7_051,  # 7_300
     "stores": 1_297,  # 1_500
     "corpus": 4_549,  # 4_600
     "data": 2_199,  # 2_100
-    "stages": 4_871,  # 4_100
-    "assistant": 619,  # 750
+    "stages": 4_907,  # 4_100
+    "assistant": 608,  # 750
     "questions": 840,  # 600
     "corpus_profile": 332,  # 400
     "statistics": 3_370,  # 3_500
@@ -170,8 +170,8 @@ MOST_LINES = {
     "report": 3_112,  # 2_700
     "experiment": 8_739,  # 7_600
     "notebook": 2_682,  # 2_600
-    "testing": 1_212,  # 1_200
-    "cli": 2_940,  # 2_300
+    "testing": 1_221,  # 1_200
+    "cli": 2_945,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -25,11 +25,6 @@ OnText = Callable[[str], object]
 DEFAULTS = {"conversation.memory": "summary_and_exchange", "query.rewrite": "follow_ups"}
 
 
-def new_session() -> str:
-    """Return an id by which people recognize when it began."""
-    return f"{datetime.now():%Y-%m-%d-%H%M}-{uuid4().hex[:4]}"
-
-
 @rich_display("rag_lab.notebook.views.chat_view:chat_view")
 class Chat:
     """One conversation.
@@ -54,7 +49,7 @@ class Chat:
     ) -> None:
         changed = pipeline.config.differing()
         self.pipeline = pipeline.set({key: value for key, value in DEFAULTS.items() if key not in changed})
-        self.session = new_session() if session is None else session
+        self.session = f"{datetime.now():%Y-%m-%d-%H%M}-{uuid4().hex[:4]}" if session is None else session
         self.may_see, self.namespace = may_see, namespace
         self._sessions = Sessions(pipeline.home)
         self._sessions.begin(self.session, person, str(pipeline.dataset.corpus_dir.resolve()))

@@ -6,7 +6,7 @@ calls of `models.report`. Every call is remembered, so that a report that was ki
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
@@ -24,6 +24,7 @@ from rag_lab.stages.stage import Stage
 REPORT_FILE = "report.json"
 MOST_PARTS = 20
 _SECTION_TOKENS = 600
+_LINK = r'<a href="#c\1">[\1]</a>'
 _NUMBER = re.compile(r"\[(\d{1,9})\]")
 Progress = Callable[[str, int, int], object]  # what is done, calls made, calls to make
 
@@ -85,7 +86,7 @@ class WrittenReport:
         parts.append("</ol>")
         for n, one in enumerate(self.sections, 1):
             texts = (one.text or one.problem).split("\n\n")
-            body = "".join(f"<p>{_linked(escape(text))}</p>" for text in texts)
+            body = "".join(f"<p>{_NUMBER.sub(_LINK, escape(text))}</p>" for text in texts)
             parts.append(f'<h2 id="s{n}">{n}. {escape(one.title)}</h2>{body}')
         parts.append("<h2>Sources</h2><dl>")
         parts += [
@@ -238,12 +239,3 @@ class _Author:
 def source_place(one: Source) -> str:
     """Return the file of a source with its page."""
     return one.source if one.page is None else f"{one.source}, page {one.page}"
-
-
-def _linked(text: str) -> str:
-    return _NUMBER.sub(r'<a href="#c\1">[\1]</a>', text)
-
-
-def unfinished(sections: Sequence[ReportSection]) -> list[str]:
-    """Return what went wrong, a sentence a section."""
-    return [f"{one.title}: {one.problem}" for one in sections if one.problem]

@@ -102,15 +102,9 @@ def _turn(talk: Chat, line: str) -> None:
 
 
 def _show(answer: Callable[[Callable[[str], object]], Trace]) -> Trace:
-    """Show an answer while it is written, then what it cites; where it became another, as a whole."""
-    pieces: list[str] = []
-
-    def hear(piece: str) -> None:
-        pieces.append(piece)
-        typer.echo(piece, nl=False)
-
-    trace = answer(hear)
-    if pieces:
+    """Show an answer while it is written, then what it cites."""
+    trace = answer(partial(typer.echo, nl=False))
+    if trace.answer or trace.failure:
         typer.echo()
     for record in trace.stages:
         if record.status != "ok":
@@ -119,9 +113,7 @@ def _show(answer: Callable[[Callable[[str], object]], Trace]) -> Trace:
     if trace.search_query and trace.question.history and trace.search_query != trace.question.text:
         typer.echo(f"(searched: {trace.search_query})", err=True)
     if not trace.failure:
-        shown, text = "".join(pieces), answer_text(trace)
-        is_shown = shown and trace.answer is not None and shown == trace.answer.text
-        typer.echo(text[len(shown) + 1 :] if is_shown else text)
+        typer.echo(answer_text(trace)[len(trace.answer.text) + 1 if trace.answer else 0 :])
     return trace
 
 
@@ -153,7 +145,7 @@ def write(
       rag-lab write "Bonus rules" --as anna --dataset path/to/hr --set models.report=gemini:gemini-2.5-flash
       rag-lab write --list
     """
-    from rag_lab.assistant.report_writer import earlier_reports, unfinished
+    from rag_lab.assistant.report_writer import earlier_reports
     from rag_lab.assistant.report_writer import write as write_report
 
     if list_:
@@ -185,6 +177,7 @@ def write(
         folder=out,
         progress=progress,
     )
-    for sentence in unfinished(report.sections):
-        typer.echo(sentence, err=True)
+    for one in report.sections:
+        if one.problem:
+            typer.echo(f"{one.title}: {one.problem}", err=True)
     typer.echo(f"{report.folder}/report.html\n{report.folder}/report.md")

@@ -110,13 +110,15 @@ app = typer.Typer(
 app.command(COMMAND)(new_project)
 
 
-def _complete_kind(incomplete: str) -> list[str]:
-    return [kind for kind in _kinds() if kind.startswith(incomplete)]
-
-
 @app.command("module")
 def new_module(
-    kind: Annotated[str, typer.Argument(help="As reranker, metric, search.", autocompletion=_complete_kind)],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="As reranker, metric, search.",
+            autocompletion=lambda incomplete: [one for one in _kinds() if one.startswith(incomplete)],
+        ),
+    ],
     name: Annotated[str, typer.Argument(help="Of the file: small letters, digits and _.", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="The folder; it is made where it is missing.")] = Path(),
 ) -> None:

@@ -134,66 +134,33 @@ CHAT_MODELS = Kind(
     "rag_lab.chat_models",
     {
         "llamacpp": Provider(
-            "rag_lab.models.local.llamacpp:LlamaCppChat",
-            "GGUF weights on the CPU",
-            "xllamacpp",
+            "rag_lab.models.local.llamacpp:LlamaCppChat", "GGUF weights on the CPU", "xllamacpp",
             example="llamacpp:smollm2",
-            options={
-                **_CONTEXT,
-                **_MAX_TOKENS,
-                "threads": Option(int, maximum=1024),
-                "weights": Option(str, choices=WEIGHTS),
-                "kv": Option(str, choices=KV_TYPES),
-                "batch": Option(int, maximum=65_536),
-            },
-            packaged="smollm2",
-        ),
+            options={**_CONTEXT, **_MAX_TOKENS, "threads": Option(int, maximum=1024),
+                     "weights": Option(str, choices=WEIGHTS),
+                     "kv": Option(str, choices=KV_TYPES), "batch": Option(int, maximum=65_536)},
+            packaged="smollm2"),
         "transformers": Provider(
-            "rag_lab.models.local.transformers:TransformersChat",
-            "causal models of the hub, on the CPU or a GPU",
-            "transformers",
-            example="transformers:qwen3-8b?4bit=true",
-            options={**_FOUR_BIT, **_DTYPE, **_DEVICE, **_BATCH},
-            packaged="smollm2",
-        ),
+            "rag_lab.models.local.transformers:TransformersChat", "causal models of the hub, on the CPU or a GPU",
+            "transformers", example="transformers:qwen3-8b?4bit=true",
+            options={**_FOUR_BIT, **_DTYPE, **_DEVICE, **_BATCH}, packaged="smollm2"),
         "unsloth": Provider(
-            "rag_lab.models.local.transformers:UnslothChat",
-            "models of the hub in 4 bits, on an NVIDIA GPU",
-            "unsloth",
-            "rag_lab[unsloth]",
-            example="unsloth:qwen3-8b",
-            options={**_CONTEXT, **_BATCH},
-            needs_cuda=True,
-        ),
+            "rag_lab.models.local.transformers:UnslothChat", "models of the hub in 4 bits, on an NVIDIA GPU",
+            "unsloth", "rag_lab[unsloth]", example="unsloth:qwen3-8b", options={**_CONTEXT, **_BATCH}, needs_cuda=True),
         "gemini": Provider(
-            "rag_lab.models.remote.gemini:GeminiChat",
-            "Google's Gemini",
-            example="gemini:gemini-2.5-flash",
-            options=_SERVICE,
-            **_GEMINI,
-            sees_images=True,
-        ),
+            "rag_lab.models.remote.gemini:GeminiChat", "Google's Gemini", example="gemini:gemini-2.5-flash",
+            options=_SERVICE, **_GEMINI, sees_images=True),
         "ollama": Provider(
-            "rag_lab.models.remote.ollama:OllamaChat",
-            "models of an Ollama server, on this machine or another",
-            "langchain_ollama",
-            example="ollama:llama3.2:3b",
-            options=_OLLAMA,
-            **_OLLAMA_SERVER,
-            sees_images=True,
-        ),
+            "rag_lab.models.remote.ollama:OllamaChat", "models of an Ollama server, on this machine or another",
+            "langchain_ollama", example="ollama:llama3.2:3b", options=_OLLAMA, **_OLLAMA_SERVER, sees_images=True),
         "openai": Provider(
             "rag_lab.models.remote.openai:OpenAIChat",
-            "OpenAI, and every server with its interface (vLLM, llama.cpp, TGI)",
-            "langchain_openai",
+            "OpenAI, and every server with its interface (vLLM, llama.cpp, TGI)", "langchain_openai",
             example="openai:qwen3-8b?base_url=http://127.0.0.1:8000/v1",
-            options={**_SERVICE, **_CONTEXT, "answers_as": Option(str)},
-            **_OPENAI,
-            sees_images=True,
-        ),
+            options={**_SERVICE, **_CONTEXT, "answers_as": Option(str)}, **_OPENAI, sees_images=True),
     },
     call="generate(self, requests)",
-)
+)  # fmt: skip
 
 EMBEDDERS = Kind(
     "embedder",
@@ -201,39 +168,22 @@ EMBEDDERS = Kind(
     {
         "sentence_transformers": Provider(
             "rag_lab.models.local.sentence_transformers:SentenceTransformerEmbedder",
-            "embedding models of the hub, on the CPU or a GPU",
-            "sentence_transformers",
-            "sentence-transformers",
-            example="sentence_transformers:minilm",
-            options={**_DEVICE, **_BATCH},
-            packaged="minilm",
-        ),
+            "embedding models of the hub, on the CPU or a GPU", "sentence_transformers", "sentence-transformers",
+            example="sentence_transformers:minilm", options={**_DEVICE, **_BATCH}, packaged="minilm"),
         "gemini": Provider(
-            "rag_lab.models.remote.embedders:GeminiEmbedder",
-            "Google's embedding models",
-            example="gemini:gemini-embedding-001",
-            options={**_SERVICE, **_BATCH},
-            **_GEMINI,
-        ),
+            "rag_lab.models.remote.embedders:GeminiEmbedder", "Google's embedding models",
+            example="gemini:gemini-embedding-001", options={**_SERVICE, **_BATCH}, **_GEMINI),
         "ollama": Provider(
-            "rag_lab.models.remote.embedders:OllamaEmbedder",
-            "embedding models of an Ollama server",
-            "ollama",
-            example="ollama:bge-m3",
-            options={**_OLLAMA, **_VECTORS},
-            **_OLLAMA_SERVER,
-        ),
+            "rag_lab.models.remote.embedders:OllamaEmbedder", "embedding models of an Ollama server", "ollama",
+            example="ollama:bge-m3", options={**_OLLAMA, **_VECTORS}, **_OLLAMA_SERVER),
         "openai": Provider(
             "rag_lab.models.remote.embedders:OpenAIEmbedder",
             "OpenAI's embedding models, and those of every server with its interface (vLLM, TEI, llama.cpp)",
-            "openai",
-            example="openai:text-embedding-3-small?dimensions=512",
-            options={**_SERVICE, **_VECTORS, **_CONTEXT},
-            **_OPENAI,
-        ),
+            "openai", example="openai:text-embedding-3-small?dimensions=512",
+            options={**_SERVICE, **_VECTORS, **_CONTEXT}, **_OPENAI),
     },
     call="embed_documents(self, texts)",
-)
+)  # fmt: skip
 
 CROSS_ENCODERS = Kind(
     "cross-encoder",
@@ -241,47 +191,26 @@ CROSS_ENCODERS = Kind(
     {
         "sentence_transformers": Provider(
             "rag_lab.models.local.sentence_transformers:CrossEncoderScorer",
-            "cross-encoders of the hub with one output",
-            "sentence_transformers",
-            "sentence-transformers",
-            example="sentence_transformers:bge-reranker-v2-m3",
-            options={**_DEVICE, **_BATCH, **_MAX_TOKENS},
-        ),
+            "cross-encoders of the hub with one output", "sentence_transformers", "sentence-transformers",
+            example="sentence_transformers:bge-reranker-v2-m3", options={**_DEVICE, **_BATCH, **_MAX_TOKENS}),
         "tei": Provider(
-            f"{_RERANK}:TeiScorer",
-            "the cross-encoder of a Text Embeddings Inference server",
-            example="tei:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8080",
-            options={**_REMOTE, **_BATCH},
-            **_RERANKER,
-            problem=f"{_RERANK}:TeiScorer.server_problem",
-        ),
+            f"{_RERANK}:TeiScorer", "the cross-encoder of a Text Embeddings Inference server",
+            example="tei:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8080", options={**_REMOTE, **_BATCH},
+            **_RERANKER, problem=f"{_RERANK}:TeiScorer.server_problem"),
         "vllm": Provider(
             f"{_RERANK}:VllmScorer",
             "a cross-encoder of a vLLM server, or of another with its route /rerank (llama.cpp, Infinity)",
             example="vllm:BAAI/bge-reranker-v2-m3?base_url=http://gpu:8000",
-            options={**_REMOTE, **_BATCH, **_MAX_TOKENS},
-            **_RERANKER,
-            problem=f"{_RERANK}:VllmScorer.server_problem",
-        ),
+            options={**_REMOTE, **_BATCH, **_MAX_TOKENS}, **_RERANKER, problem=f"{_RERANK}:VllmScorer.server_problem"),
         "cohere": Provider(
-            f"{_RERANK}:CohereScorer",
-            "Cohere's rerankers",
-            example="cohere:rerank-v3.5",
-            options={**_SERVICE, **_BATCH, **_MAX_TOKENS},
-            env=("CO_API_KEY", "COHERE_API_KEY"),
-            **_RERANKER,
-        ),
+            f"{_RERANK}:CohereScorer", "Cohere's rerankers", example="cohere:rerank-v3.5",
+            options={**_SERVICE, **_BATCH, **_MAX_TOKENS}, env=("CO_API_KEY", "COHERE_API_KEY"), **_RERANKER),
         "jina": Provider(
-            f"{_RERANK}:JinaScorer",
-            "Jina's rerankers",
-            example="jina:jina-reranker-v2-base-multilingual",
-            options={**_SERVICE, **_BATCH},
-            env=("JINA_API_KEY",),
-            **_RERANKER,
-        ),
+            f"{_RERANK}:JinaScorer", "Jina's rerankers", example="jina:jina-reranker-v2-base-multilingual",
+            options={**_SERVICE, **_BATCH}, env=("JINA_API_KEY",), **_RERANKER),
     },
     call="score(self, pairs)",
-)
+)  # fmt: skip
 
 QUERY_LIKELIHOODS = Kind(
     "query-likelihood scorer",
@@ -289,15 +218,13 @@ QUERY_LIKELIHOODS = Kind(
     {
         "transformers": Provider(
             "rag_lab.models.local.causal:QueryLikelihoodScorer",
-            "causal models of the hub: how likely the question is, given the passage",
-            "transformers",
+            "causal models of the hub: how likely the question is, given the passage", "transformers",
             example="transformers:smollm2",
             options={**_FOUR_BIT, **_DTYPE, **_DEVICE, **_BATCH, "passage_tokens": Option(int, minimum=8)},
-            packaged="smollm2",
-        )
+            packaged="smollm2")
     },
     call="score(self, pairs)",
-)
+)  # fmt: skip
 
 MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS)
 

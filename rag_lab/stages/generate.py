@@ -248,13 +248,14 @@ class Spoken:
             found = _ANSWER_SO_FAR.match(text)
             text = json.loads(f'"{found[1]}"', strict=False) if found else ""
         text = without_loop(text.lstrip())[0]
-        self.end(text[: max(text.rfind(" "), 0)])
+        self.end(text[: max(text.rfind(" "), 0)], whole=False)
 
-    def end(self, text: str) -> None:
-        """Hand on what is missing of `text`; nothing where it is another than what was handed on."""
-        if self.on_text and text.startswith(self.text) and text != self.text:
-            piece, self.text = text[len(self.text) :], text
-            self.on_text(piece)
+    def end(self, text: str, whole: bool = True) -> None:
+        """Hand on what is missing of `text`; where the whole is another, a new line and all of it."""
+        if self.on_text and text != self.text and (text.startswith(self.text) or whole):
+            is_more, before = text.startswith(self.text), len(self.text)
+            self.text = text
+            self.on_text(text[before:] if is_more else f"\n{text}")
 
 
 def _read(trace: Trace) -> base.Exchange:

@@ -6,6 +6,7 @@ with openai_server([Scripted(status=429, headers={"Retry-After": "0"}), "Paris."
 
 import hashlib
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -158,20 +159,13 @@ def _openai_body(path: str, body: Json, reply: Scripted) -> Json | str:
     known = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": body.get("model", "")}
     usage = {"prompt_tokens": n_read, "completion_tokens": 3, "total_tokens": n_read + 3}
     if body.get("stream"):
-        deltas = [message | {"content": ""}, *({"content": piece} for piece in _pieces(reply.text))]
+        deltas = [message | {"content": ""}, *({"content": piece} for piece in re.findall(r"(?s).{1,5}", reply.text))]
         events = [known | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
         last = known | {"choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish}]}
-        return _events([*events, last, known | {"choices": [], "usage": usage}]) + "data: [DONE]\n\n"
+        sent = [*map(json.dumps, [*events, last, known | {"choices": [], "usage": usage}]), "[DONE]"]
+        return "".join(f"data: {event}\n\n" for event in sent)
     choice = {"index": 0, "message": message, "finish_reason": reply.finish}
     return known | {"choices": [choice], "usage": usage}
-
-
-def _pieces(text: str, size: int = 5) -> list[str]:
-    return [text[at : at + size] for at in range(0, len(text), size)]
-
-
-def _events(found: Sequence[Json]) -> str:
-    return "".join(f"data: {json.dumps(one)}\n\n" for one in found)
 
 
 def _gemini_body(path: str, body: Json, reply: Scripted) -> Json | str:
@@ -194,10 +188,11 @@ def _gemini_body(path: str, body: Json, reply: Scripted) -> Json | str:
     finish = {"stop": "STOP", "length": "MAX_TOKENS"}.get(reply.finish, reply.finish.upper())
     usage = {"promptTokenCount": n_read, "candidatesTokenCount": 3, "totalTokenCount": n_read + 3}
     if ":streamGenerateContent" in path:
-        contents = [{"role": "model", "parts": [{"text": piece}]} for piece in _pieces(reply.text)]
+        contents = [{"role": "model", "parts": [{"text": piece}]} for piece in re.findall(r"(?s).{1,5}", reply.text)]
         events: list[Json] = [{"candidates": [{"content": one, "index": 0}]} for one in contents]
         events[-1]["candidates"][0]["finishReason"] = finish
-        return _events([*events[:-1], events[-1] | {"usageMetadata": usage}])
+        events[-1]["usageMetadata"] = usage
+        return "".join(f"data: {json.dumps(event)}\n\n" for event in events)
     candidate = {"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}
     return {"candidates": [candidate], "usageMetadata": usage}
 

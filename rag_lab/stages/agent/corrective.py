@@ -28,7 +28,11 @@ class Corrective(Agent):
 
     def nodes(self) -> dict[str, Callable[[State], State]]:
         """Return grading, refinement with the search after it, and the answer."""
-        return {"grade": self._grade, "refine": self._refine, "generate": self._generate}
+        return {
+            "grade": self._grade,
+            "refine": self._refine,
+            "generate": lambda state: self.generate({**state, "next": ""}),
+        }
 
     def most_nodes(self) -> int:
         """Return gradings, refinements and the answer."""
@@ -73,9 +77,6 @@ class Corrective(Agent):
         if found["end"]:
             return {**found, "trace": before, "next": "generate"}
         return found
-
-    def _generate(self, state: State) -> State:
-        return self.generate({**state, "next": ""})
 
 
 class Grades(BaseModel):

@@ -30,7 +30,11 @@ class SelfSearch(Agent):
 
     def nodes(self) -> dict[str, Callable[[State], State]]:
         """Return the model's turn, and the search that it asks for."""
-        return {"write": self._write, "search": self._search, "generate": self._generate}
+        return {
+            "write": self._write,
+            "search": self._search,
+            "generate": lambda state: self.generate({**state, "next": ""}),
+        }
 
     def most_nodes(self) -> int:
         """Return the searches, each after a turn, the last turn, and an answer in its place."""
@@ -57,9 +61,6 @@ class SelfSearch(Agent):
     def _search(self, state: State) -> State:
         state = self.search({**state, "next": "write"}, state["trace"].visits[-1].query, ALL)
         return {**state, "next": "generate"} if state["end"] else state
-
-    def _generate(self, state: State) -> State:
-        return self.generate({**state, "next": ""})
 
 
 @dataclass(frozen=True)

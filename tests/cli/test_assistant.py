@@ -1,0 +1,23 @@
+"""`rag-lab chat`: answers appear while they are written, once, and steer no terminal."""
+
+import io
+import json
+import sys
+
+from rag_lab.testing import openai_server
+
+
+def test_an_answer_stands_once_with_its_citations_and_steers_no_terminal(rag_lab, tmp_path, monkeypatch):
+    corpus = tmp_path / "manuals"
+    corpus.mkdir()
+    (corpus / "press.txt").write_text("The press runs at 140 bar.")
+    answer = "It runs at 140 bar, \u001b[2J at most."
+    monkeypatch.setattr(sys, "stdin", io.StringIO("How does the press run?\n/again\n\n"))
+    with openai_server(lambda body: json.dumps({"answer": answer, "citations": [1]})) as server:
+        model = f"models.generation=openai:tiny?base_url={server.url}"
+        options = ["--set", "answer.name=llm", "--set", model, "--set", "retrieval.mode=bm25"]
+        code, out, _ = rag_lab("chat", "--dataset", corpus, *options)
+    assert [body.get("stream") for body in server.bodies] == [True]
+    assert (code, out.count("It runs at 140 bar"), out.count("(the same answer as before)")) == (0, 2, 1), out
+    assert "\x1b" not in out
+    assert out.count("at most.\n[1] press.txt\n") == 2, out
