@@ -1,6 +1,6 @@
 """A pipeline as a `Runnable` of LangChain's: a question, or one with its history, becomes an answer with citations."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 from threading import Thread
@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import run_in_executor
 
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.records import Question, Trace, Turn
@@ -52,6 +53,14 @@ class PipelineRunnable(Runnable[Input, dict[str, Any]]):
         while (event := events.get()) is not None:
             if isinstance(event, BaseException):
                 raise event
+            yield event
+
+    async def astream(
+        self, input: Input, config: RunnableConfig | None = None, **_: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield what `stream` does, without a wait of the loop."""
+        events = self.stream(input, config)
+        while (event := await run_in_executor(config, next, events, None)) is not None:
             yield event
 
     def _answer(self, given: Input, progress: Progress | None = None, hear: OnText | None = None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Conversations: what a turn reads, what is kept, and that nobody reads what he or she may not see."""
 
+import asyncio
 import json
 import random
 import sqlite3
@@ -242,10 +243,14 @@ def test_an_answer_is_heard_while_it_is_written_and_at_once_where_it_is_remember
     assert again == [told]
 
 
+async def collected(events):
+    return [event async for event in events]
+
+
 def test_events_of_a_runnable_hold_stages_and_the_text_in_pieces(folder, tmp_path):
     with openai_server(['{"answer": "It runs at 140 bar, at most.", "citations": [1]}']) as server:
         made = pipeline(folder, tmp_path / "home", OpenAIChat("tiny", base_url=server.url))
-        events = list(made.as_runnable().stream("How does the press run?"))
+        events = asyncio.run(collected(made.as_runnable().astream("How does the press run?")))
     pieces = [event["text"] for event in events if "text" in event]
     assert len(pieces) > 1
     assert "".join(pieces) == events[-1]["answer"] == "It runs at 140 bar, at most."
