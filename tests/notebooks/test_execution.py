@@ -1,5 +1,7 @@
 """All three notebooks, executed by papermill with the packaged models on a dataset of four documents."""
 
+import json
+
 import nbformat
 import papermill
 import pytest
@@ -102,3 +104,27 @@ def test_04_your_documents_goes_from_a_plain_folder_to_labels(folder, _home):
     ):  # fmt: skip
         assert said in text
     assert not (documents / "questions.jsonl").exists()
+
+
+def test_05_own_questions_asks_by_hand_where_nothing_is_drafted(folder, _home):
+    documents = folder / "small" / "corpus"
+    asked = "At what pressure does the relief valve of P-1 open?"
+    text = shown(execute("05_own_questions", folder, DATASET=str(documents), QUESTIONS=asked))
+    for said in ("No drafts: write by hand", "The oil is changed every 2,000 hours", "0 of 1 labelled", "has a label"):
+        assert said in text
+    assert not (documents / "questions.jsonl").exists()
+
+
+def test_05_own_questions_shows_drafts_as_text_and_asks_them(folder, _home):
+    path = write_dataset(folder, "drafted")
+    lines = [json.loads(line) for line in (path / "questions.jsonl").read_text().splitlines()][:2]
+    lines[1]["question"] = "What does alarm <img src=x onerror=alert(1)> mean?"
+    drafted = "".join(json.dumps(line | {"tags": ["drafted", "single"], "draft": {}}) + "\n" for line in lines)
+    (path / "questions.jsonl").write_text(drafted)
+    text = shown(execute("05_own_questions", folder, DATASET=str(path)))
+    for said in ("opens at 290 bar", "Alarm A7 means", "2 of 2 labelled", "&lt;img src=x"):
+        assert said in text
+    outputs = [cell.get("outputs", []) for cell in nbformat.read(folder / "05_own_questions.ipynb", 4).cells]
+    pages = [each.get("data", {}).get("text/html", "") for cell in outputs for each in cell]
+    assert not any("<img src=x" in "".join(page) for page in pages)
+    assert (path / "questions.jsonl").read_text() == drafted
