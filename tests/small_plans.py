@@ -1,5 +1,6 @@
 """Plans and sweeps on the small dataset whose models are doubles or none, and their runs without kernels."""
 
+import gc
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
 from rag_lab.models import shared
+from rag_lab.models.local.local_model import LocalModel
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS, QUERY_LIKELIHOODS
 from rag_lab.pipeline import Pipeline
 from rag_lab.testing import HashEmbedder, OverlapScorer, ScriptedChat
@@ -189,10 +191,19 @@ def run_jobs_here(monkeypatch, after=lambda job: ""):
                 monkeypatch.setenv(name, job.environment[name])
             _work(job.parameters)
             done.append((Path(job.parameters["QUESTIONS"]).parent.name, job.name))
+            _forget_models()
             yield Done(job, after(job), 1.0)
 
     monkeypatch.setattr("rag_lab.experiment.executors.launchers.executor_of", lambda name, slurm=(): execute)
     return done
+
+
+def _forget_models(most=2):
+    """Let go of local chat models but the newest ones: a variant's kernel would have ended with its own."""
+    held = [key for key, model in shared._NAMED.items() if key[0] == "chat model" and isinstance(model, LocalModel)]
+    for key in held[:-most]:
+        del shared._NAMED[key]
+    gc.collect()
 
 
 def _work(given):

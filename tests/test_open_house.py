@@ -31,6 +31,7 @@ my_metric.fields = frozenset({"ranked"})
 
 def test_five_lines_compare_a_value_and_an_object_on_the_demo_set():
     base = rl.Pipeline("plant_docs")
+    base = base.set("rerank.input_limit", 5)
     likely = base.set("rerank.name", "query_likelihood")
     mine = base.replace(rerank=Shortest(keep=4))
     found = rl.compare({"base": base, "likely": likely, "mine": mine}, ["retrieval.ndcg@10", my_metric], questions=3)
