@@ -144,6 +144,8 @@ def write_label(
             line |= {"answers": [], "answerable": False}
         elif not not_answered_by:
             line.pop("answerable", None)
+        if "draft" in line and (before is None or _read(before) != line):
+            line.setdefault("review", {"keep": True})  # a person has seen it: no second draft takes its place
         after = json.dumps(line, ensure_ascii=False).encode()
         if before is not None and _read(before) == line:
             return Written(path, str(line["id"]), before, None)

@@ -6,6 +6,7 @@ import pytest
 from scripted_writer import GOOD, pipeline_of, scripted, write_folder
 
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.labels import write_label
 from rag_lab.errors import DatasetError
 from rag_lab.questions import draft_files
 from rag_lab.questions.drafting import Drafting
@@ -82,6 +83,17 @@ def test_a_line_of_yours_stays_to_the_byte_and_one_that_cannot_be_read_is_named(
     (folder / "questions.jsonl").write_text(f"{mine}\nno JSON\n")
     with pytest.raises(DatasetError, match="line 2 is no JSON object; mend it"):
         draft(folder)
+
+
+def test_a_draft_that_a_person_labelled_stays_with_the_label(folder):
+    draft(folder)
+    dataset = Dataset.load(folder)
+    question = dataset.questions[0]
+    write_label(dataset, question, answer="As Anna says.")
+    labelled = lines(folder / "questions.jsonl")[0]
+    assert labelled["review"] == {"keep": True} and labelled["answers"][-1] == "As Anna says."
+    draft(folder)
+    assert lines(folder / "questions.jsonl")[0] == labelled
 
 
 def test_what_fell_in_a_review_is_not_drafted_again(folder):
