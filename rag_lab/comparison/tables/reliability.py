@@ -1,6 +1,7 @@
 """What limits scores: variants that cannot be compared in a metric, text that models did not read, and who judged."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,6 +113,7 @@ def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
     judged = [metric for metric, info in infos.items() if info is not None and "judge" in info.needs]
     rows = tables.scores[tables.scores["metric"].isin(judged)].fillna({"judge": ""})
     language = str(tables.manifest.get("judge_language") or "")
+    writers = [config.models.generation for config in tables.pipelines.values() if config.answer.asks_model]
     folder = tables.run.path if (tables.run.path / judge_check.FOLDER).is_dir() else None  # as in a bundle
     notes = []
     for judge, part in rows[rows["judge"] != ""].groupby("judge", sort=False):
@@ -122,11 +124,18 @@ def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
         )
         metrics = tuple(metric for metric in judged if metric in set(part["metric"]))
         sentence = f"Judged by {judge}: {', '.join(metrics)}. {banner}"
+        if (name := _FAMILY.search(str(judge))) and name[1].lower() in {
+            other[1].lower() for one in writers if (other := _FAMILY.search(one))
+        }:
+            sentence += f" It is of the family of a writer, {name[1]}, and models favour their own: take another judge."
+        if tables.main_metric in metrics and tables.run.design in ("racing", "staged", "optuna"):
+            sentence += " The search chose by this judge alone, whom its choice may please more than people."
         notes.append(JudgeNote(metrics, sentence, None if check is None else check.passes))
     return tuple(notes)
 
 
 _NOT_COMPARED = "not compared: "
+_FAMILY = re.compile(r"(?:.*[:/])?([a-zA-Z]+)")  # the first letters of a model's name, as `gemma`, `gpt`, `qwen`
 
 
 def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:

@@ -114,3 +114,23 @@ def test_files_that_only_the_longer_ranking_can_hold_are_no_gain(synthetic: Modu
     told = found.difference("b", "retrieval.recall@2")
     assert told is not None and told["n"] == 30
     assert recommendation(found).headline.startswith("Undecided: no difference in retrieval.recall@10 can be told: not")
+
+
+@pytest.mark.parametrize(
+    ("judge", "design", "told"),
+    [
+        ("transformers:HuggingFaceTB/SmolLM2-1.7B", "", "of the family of a writer, SmolLM"),
+        ("gemini:gemini-2.5-flash", "racing", "The search chose by this judge alone"),
+        ("gemini:gemini-2.5-flash", "grid", ""),
+    ],
+)
+def test_a_judge_of_the_writer_s_family_and_a_search_by_a_judge_alone_are_named(  # type: ignore[no-untyped-def]
+    synthetic, tmp_path, judge, design, told
+):
+    base = PipelineConfig().override({"answer.name": "llm", "models.generation": "llamacpp:smollm2"})
+    plans = {"base": {}, "always": {"query.hyde": "always"}}
+    metrics = {"ragas.faithfulness": {one: np.full(12, 0.5) for one in plans}}
+    run = synthetic.write_run(tmp_path / "run", plans, metrics, judge=judge, base=base, design=design)
+    (note,) = compare(run.path).judges
+    assert (told in note.sentence) and note.sentence.startswith(f"Judged by {judge}: ragas.faithfulness.")
+    assert ("family" in note.sentence) == ("family" in told) and ("search" in note.sentence) == ("search" in told)
