@@ -20,11 +20,23 @@ from rag_lab.experiment import bundle as bundles
 from rag_lab.report.page.report_page import write_report
 
 
-def made(folder, questions, variants):
-    """Write a run with its report and return its bundle."""
+def small_run(folder):
+    """Write a run of five questions under three variants, with traces, and return its folder."""
     from run_folder_fixture import build_run
 
-    build_run(folder, questions, variants)
+    return build_run(folder, 5, 3).path
+
+
+def report_size_run(folder, variants, questions):
+    """Write the made-up run of `report_size.py` and return its folder."""
+    from report_size import write
+
+    write(folder, variants, questions)
+    return folder
+
+
+def bundled(folder):
+    """Return the bundle of a run, with its report."""
     write_report(folder)
     return bundles.bundle(folder, folder.with_suffix(".ragrun.zip"))
 
@@ -66,7 +78,7 @@ def main():
     arguments.add_argument("--forged", type=int, default=100)
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        small = made(Path(scratch) / "small", 5, 3)
+        small = bundled(small_run(Path(scratch) / "small"))
         missed = []
         for seed in range(given.forged):
             target = Path(scratch) / "forged.ragrun.zip"
@@ -74,7 +86,7 @@ def main():
             if bundles.verify(target).agrees:
                 missed.append(place)
         print(f"{given.forged - len(missed)} of {given.forged} changed numbers are found {missed}", flush=True)
-        large = made(Path(scratch) / "large", given.questions, given.variants)
+        large = bundled(report_size_run(Path(scratch) / "large", given.variants, given.questions))
         started = time.perf_counter()
         found = bundles.verify(large)
         verify_s = time.perf_counter() - started

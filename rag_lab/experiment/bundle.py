@@ -92,7 +92,7 @@ def bundle(run_dir: Path | str, target: Path | str | None = None, *, documents: 
         copied = Path(folder, "run")
         _copy(run, copied, documents)
         comparison = read_comparison(copied)
-        write_report(copied)
+        write_report(comparison)
         files.write_json(copied / NUMBERS_FILE, _numbers(comparison))
         names = sorted(one.relative_to(copied).as_posix() for one in copied.rglob("*") if one.is_file())
         listed = {"format": FORMAT, "documents": documents, "files": {name: _sha256(copied / name) for name in names}}
@@ -183,7 +183,7 @@ def verify(bundled: Path | str) -> Verification:
             different, n = list(_differences(written.get(name), value, "")), sum(1 for _ in _leaves(value))
             found = f"{len(different):,} of {n:,}: {some_of(different, _NAMED)}" if different else f"{n:,} compared"
             numbers.append(Check(name, not different, found))
-        write_report(copied)
+        write_report(comparison)
         others = [
             name for name in pages if not (copied / name).is_file() or (copied / name).read_bytes() != before[name]
         ]

@@ -53,7 +53,7 @@ MARKDOWN_FILE = "report.md"
 
 
 def write_report(
-    run_dir: Path | str,
+    run: Path | str | Comparison,
     *,
     one_file: bool = False,
     margins: Mapping[str, float] | None = None,
@@ -62,9 +62,11 @@ def write_report(
     """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
 
     Where the questions are too many for one page, each has a page of its own in `questions/`, unless `one_file`. Those
-    of an earlier report are removed. `margins` by metric are given post hoc, `without_known` as to `compare`.
+    of an earlier report are removed. `margins` by metric are given post hoc, `without_known` as to `compare`; a run
+    that was compared already is not read again.
     """
-    comparison = read_comparison(run_dir, margins=margins, without_known=without_known)
+    read = partial(read_comparison, margins=margins, without_known=without_known)
+    comparison = run if isinstance(run, Comparison) else read(run)
     folder = comparison.run.path
     most_chars = None if one_file else question_pages.MOST_CHARS
     with in_background(
