@@ -240,11 +240,11 @@ def gate(
         Path, typer.Option(help="The earlier run of the same variants and questions.", autocompletion=completion.runs)
     ],
 ) -> None:
-    """Fail where a run is reliably worse than an earlier one; for continuous integration.
+    """Fail where a run is reliably worse than an earlier one.
 
-    Each variant that both runs have is compared with itself, on the questions that both asked, in every quality metric;
-    all of these are corrected together, so that a change of nothing fails one gate in twenty at most. A difference that
-    cannot be told from chance is no failure, and the table says what its interval leaves open.
+    For continuous integration. Each variant that both runs have is compared with itself, on the questions that both
+    asked, in every quality metric; all of these are corrected together, so that a change of nothing fails one gate in
+    twenty at most. A difference that cannot be told from chance is no failure: its interval says what it leaves open.
 
     The exit status is 0, or 1 where something is reliably worse or a variant has lost its scores.
 
