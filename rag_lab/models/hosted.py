@@ -3,7 +3,7 @@
 Kernels find these processes by a folder that the environment names. It lies on this machine, only its owner may enter
 it, and it lives as long as the sweep. A process is started where there is none, and once again where it died. A call is
 a connection of its own, so threads and forked kernels share nothing, and the end of either side is seen at once. What
-passes between them is JSON, and arrays and images as bytes; no pickles.
+passes between them is JSON, with the bytes of arrays and images in base 64; no pickles.
 """
 
 import json
@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
@@ -33,7 +34,7 @@ from rag_lab._kit.registry import Kind
 from rag_lab.errors import ConfigError, ModelError
 from rag_lab.models import providers
 from rag_lab.models.local.local_model import LocalModel
-from rag_lab.models.protocols import ChatReply, ChatRequest, Message, Vectors
+from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.redaction import redact_value
 
 BUDGET_VARIABLE = "RAG_LAB_MODEL_MEMORY_GB"
@@ -148,7 +149,17 @@ def _gone(process: Process) -> None:
 
 
 REPLIES = TypeAdapter(list[ChatReply])
-_MOST_BYTES = 2**30  # of one part of a message
+_TEXTS = TypeAdapter(list[str])
+# What the process that holds a model computes, and the type of what it is asked about.
+CALLS: dict[str, TypeAdapter[Any]] = {
+    "generate": TypeAdapter(list[ChatRequest]),
+    "count_tokens": TypeAdapter(str),
+    "score": TypeAdapter(list[tuple[str, str]]),
+    "embed_documents": _TEXTS,
+    "embed_queries": _TEXTS,
+}
+_MOST_BYTES = 2**30  # of a message
+_BYTES, _ROWS = "\0bytes", "\0rows"  # keys that no schema of a request has
 _ERRORS = {
     kind.__name__: kind
     for kind in vars(errors).values()
@@ -156,65 +167,37 @@ _ERRORS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """One message: a JSON object, and what is no JSON beside it."""
-
-    head: Mapping[str, Any]
-    parts: tuple[bytes, ...] = ()
+def send(connection: Connection, message: Mapping[str, Any]) -> None:
+    """Send a message of JSON values, dataclasses, bytes, and arrays of float32."""
+    connection.send_bytes(json.dumps(message, default=_as_json).encode("ascii"))
 
 
-def send(connection: Connection, message: Sent) -> None:
-    """Send a message."""
-    connection.send_bytes(json.dumps({**message.head, "n_parts": len(message.parts)}).encode("ascii"))
-    for part in message.parts:
-        connection.send_bytes(part)
-
-
-def receive(connection: Connection) -> Sent:
-    """Wait for a message."""
+def receive(connection: Connection) -> dict[str, Any]:
+    """Wait for a message; of a dataclass, it has the fields."""
     try:
-        head = json.loads(connection.recv_bytes(_MOST_BYTES))
-        return Sent(head, tuple(connection.recv_bytes(_MOST_BYTES) for _ in range(head.pop("n_parts"))))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise OSError("what was received is no message") from None
+        found = json.loads(connection.recv_bytes(_MOST_BYTES), object_hook=_from_json)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise OSError("what was received is no message")
+    return found
 
 
-def requests_sent(requests: Sequence[ChatRequest]) -> Sent:
-    """Write requests of a chat model; their images are the parts, in order."""
-    images = tuple(image for request in requests for message in request.messages for image in message.images)
-    written = [
-        {
-            **{field.name: getattr(request, field.name) for field in fields(request)},
-            "json_schema": None if request.json_schema is None else dict(request.json_schema),
-            "messages": [(one.role, one.content, len(one.images)) for one in request.messages],
-        }
-        for request in requests
-    ]
-    return Sent({"requests": written}, images)
+def _as_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {_BYTES: b64encode(value).decode()}
+    if isinstance(value, np.ndarray):
+        return {_BYTES: b64encode(np.ascontiguousarray(value, "<f4").tobytes()).decode(), _ROWS: value.shape}
+    return (
+        dict(value) if isinstance(value, Mapping) else {each.name: getattr(value, each.name) for each in fields(value)}
+    )
 
 
-def requests_received(message: Sent) -> list[ChatRequest]:
-    """Read what `requests_sent` wrote."""
-    images = iter(message.parts)
-    requests = []
-    for written in message.head["requests"]:
-        messages = tuple(
-            Message(role, content, tuple(next(images) for _ in range(n_images)))
-            for role, content, n_images in written["messages"]
-        )
-        requests.append(ChatRequest(**{**written, "messages": messages}))
-    return requests
-
-
-def vectors_sent(vectors: Vectors) -> Sent:
-    """Write (n_texts, dim) vectors as float32, row by row."""
-    return Sent({"shape": vectors.shape}, (np.ascontiguousarray(vectors, dtype="<f4").tobytes(),))
-
-
-def vectors_received(message: Sent) -> Vectors:
-    """Read what `vectors_sent` wrote."""
-    return np.frombuffer(message.parts[0], "<f4").reshape(message.head["shape"]).astype(np.float32)
+def _from_json(found: dict[str, Any]) -> Any:
+    if _BYTES not in found:
+        return found
+    content = b64decode(found[_BYTES])
+    return np.frombuffer(content, "<f4").reshape(found[_ROWS]).astype(np.float32) if _ROWS in found else content
 
 
 def error_sent(error: BaseException) -> dict[str, str]:
@@ -261,17 +244,18 @@ def _start(folder: Path, name: str, kind: str, model: str) -> bool:
     return bool(printed)
 
 
-def _ask(folder: Path, name: str, kind: str, model: str, message: Sent) -> Sent:
-    """Return the reply of the process that holds the model; what the model raises there is raised here."""
+def _ask(folder: Path, name: str, call: Mapping[str, Any]) -> Any:
+    """Return what the process that holds the model computes; what the model raises there is raised here."""
+    shown = redact_value(call["model"])
     deaths, is_new = 0, False
     while deaths < _MOST_DEATHS:
         try:
             with Client(socket_path(folder, name), "AF_UNIX") as connection:
-                send(connection, Sent({**message.head, "kind": kind, "model": model}, message.parts))
+                send(connection, call)
                 reply = receive(connection)
         except (FileNotFoundError, ConnectionRefusedError):
             deaths += is_new  # it listened, and died before it was asked
-            if not _start(folder, name, kind, model):
+            if not _start(folder, name, call["kind"], call["model"]):
                 break
             is_new = True
         except (EOFError, OSError):
@@ -280,13 +264,13 @@ def _ask(folder: Path, name: str, kind: str, model: str, message: Sent) -> Sent:
                 _gone(record.process)  # it may still be seen, and still be knocked at, while it dies
         else:
             is_new = False
-            if "error" in reply.head:
-                raise error_received(reply.head["error"], redact_value(model))
-            if "ended" not in reply.head:  # else its memory was needed, and another process follows
-                PEAKS_MB[name] = max(PEAKS_MB.get(name, 0), reply.head["peak_mb"] or 0)
-                return reply
+            if "error" in reply:
+                raise error_received(reply["error"], shown)
+            if "ended" not in reply:  # else its memory was needed, and another process follows
+                PEAKS_MB[name] = max(PEAKS_MB.get(name, 0), reply["peak_mb"] or 0)
+                return reply["value"]
     raise ModelError(
-        f"The process that holds {redact_value(model)} died, and once more when it was started again; the usual cause "
+        f"The process that holds {shown} died, and once more when it was started again; the usual cause "
         "is that memory ran out: choose a smaller model, or one that is held in fewer bits."
     )
 
@@ -301,28 +285,19 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
         return made
     local: Any = made
 
-    def ask(do: str, head: Mapping[str, Any], parts: tuple[bytes, ...] = ()) -> Sent:
+    def ask(do: str, value: Any) -> Any:
         name = digest(local.weights_held)[:_NAME_LETTERS]
-        return _ask(folder, name, kind.name, model, Sent({**head, "do": do}, parts))
+        return _ask(folder, name, {"do": do, "value": value, "kind": kind.name, "model": model})
 
     if kind is providers.CHAT_MODELS:
         count = local.count_tokens
-        counted = lru_cache(_TEXTS_COUNTED)(lambda text: int(ask("count_tokens", {"text": text}).head["tokens"]))
+        counted = lru_cache(_TEXTS_COUNTED)(partial(ask, "count_tokens"))
         # only where the tokenizer is unknown the process counts
         local.count_tokens = lambda text: count(text) if local.counts_alone else counted(text)
-
-        def generate(requests: Sequence[ChatRequest]) -> list[ChatReply]:
-            sent = requests_sent(requests)
-            return REPLIES.validate_python(ask("generate", sent.head, sent.parts).head["replies"]) if requests else []
-
-        local.generate = generate
+        local.generate = lambda requests: REPLIES.validate_python(ask("generate", [*requests])) if requests else []
     elif kind is providers.EMBEDDERS:
-
-        def embed(method: str, texts: Sequence[str]) -> Vectors:
-            return vectors_received(ask(method, {"texts": list(texts)}))
-
         for method in ("embed_documents", "embed_queries"):
-            setattr(local, method, partial(embed, method))
+            setattr(local, method, lambda texts, method=method: ask(method, [*texts]))
     else:
-        local.score = lambda pairs: list(ask("score", {"pairs": [*map(list, pairs)]}).head["scores"]) if pairs else []
+        local.score = lambda pairs: ask("score", [*pairs]) if pairs else []
     return local

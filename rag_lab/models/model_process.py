@@ -13,9 +13,8 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
@@ -124,52 +123,37 @@ class ModelProcess:
         me = threading.current_thread()
         with suppress(EOFError, OSError):  # a caller that was killed
             asked = hosted.receive(connection)
-            if asked.head.get("do") == "end":
+            if asked.get("do") == "end":
                 self._callers.pop(me)
                 self._is_ending.set()
                 threading.Event().wait()  # with the connection open: who asked waits for its end, the process's
             self._callers[me] = True
             with connection, self._computes:
                 if not connection.poll():  # else its end: nobody waits for the reply any more
-                    hosted.send(
-                        connection, hosted.Sent({"ended": True}) if self._is_ending.is_set() else self._reply(asked)
-                    )
+                    hosted.send(connection, {"ended": True} if self._is_ending.is_set() else self._reply(asked))
         self._callers.pop(me)
 
-    def _reply(self, asked: hosted.Sent) -> hosted.Sent:
+    def _reply(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            reply, peak_mb = peak_of(lambda: _computed(asked))
+            value, peak_mb = peak_of(lambda: _computed(asked))
         except Exception as error:  # whatever a library raises is told where it was asked
-            return hosted.Sent({"error": hosted.error_sent(error)})
+            return {"error": hosted.error_sent(error)}
         finally:
             with suppress(OSError):  # when it was last used
                 os.utime(self.folder / f"{self.name}.holder")
-        return hosted.Sent({**reply.head, "peak_mb": peak_mb}, reply.parts)
+        return {"value": value, "peak_mb": peak_mb}
 
 
-def _computed(asked: hosted.Sent) -> hosted.Sent:
-    kind = next(kind for kind in providers.MODEL_KINDS if kind.name == asked.head["kind"])
-    model: Any = shared.model_of(kind, asked.head["model"])
-    match asked.head["do"]:
-        case "generate":
-            return hosted.Sent(
-                {"replies": [asdict(reply) for reply in model.generate(hosted.requests_received(asked))]}
-            )
-        case "count_tokens":
-            return hosted.Sent({"tokens": model.count_tokens(asked.head["text"])})
-        case "score":
-            return hosted.Sent(
-                {"scores": model.score([(question, passage) for question, passage in asked.head["pairs"]])}
-            )
-        case "embed_documents" | "embed_queries" as method:
-            return hosted.vectors_sent(getattr(model, method)(asked.head["texts"]))
-    raise ValueError(f"no call of a model is named {asked.head['do']!r}")
+def _computed(asked: Mapping[str, Any]) -> Any:
+    kind = next(kind for kind in providers.MODEL_KINDS if kind.name == asked["kind"])
+    call = getattr(shared.model_of(kind, asked["model"]), asked["do"])
+    return call(hosted.CALLS[asked["do"]].validate_python(asked["value"]))
 
 
 def _end(holder: hosted.ProcessRecord, folder: Path) -> None:
     """Tell another process to end, and wait until its memory is free."""
     with suppress(OSError, EOFError), Client(hosted.socket_path(folder, holder.name), "AF_UNIX") as connection:
-        hosted.send(connection, hosted.Sent({"do": "end"}))
+        hosted.send(connection, {"do": "end"})
         connection.recv_bytes()
 
 

@@ -3,7 +3,6 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import asdict
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 
 from rag_lab.errors import ConfigError, DamagedFile, ModelError, RagLabError
 from rag_lab.models.hosted import (
+    CALLS,
     HOST_VARIABLE,
-    Sent,
     error_received,
     error_sent,
     host_folder,
@@ -21,11 +20,7 @@ from rag_lab.models.hosted import (
     model_host,
     model_processes,
     receive,
-    requests_received,
-    requests_sent,
     send,
-    vectors_received,
-    vectors_sent,
     write_process,
 )
 from rag_lab.models.hosted import (
@@ -111,27 +106,26 @@ REPLIES = [
 ]
 
 
-def sent(message):
-    """What arrives of a message on the other side."""
+def sent(value):
+    """What arrives of a value on the other side."""
     here, there = Pipe()
     with here, there:
-        send(here, message)
-        return receive(there)
+        send(here, {"value": value})
+        return receive(there)["value"]
 
 
 def test_what_is_sent_arrives():
-    assert requests_received(sent(requests_sent(REQUESTS))) == REQUESTS
-    assert list(requests_received(sent(requests_sent(REQUESTS)))[1].json_schema["properties"]) == ["z", "a"]
-    assert (
-        AS_REPLIES.validate_python(sent(Sent({"replies": [asdict(reply) for reply in REPLIES]})).head["replies"])
-        == REPLIES
-    )
+    requests = CALLS["generate"].validate_python(sent(REQUESTS))
+    assert requests == REQUESTS
+    assert list(requests[1].json_schema["properties"]) == ["z", "a"]
+    assert AS_REPLIES.validate_python(sent(REPLIES)) == REPLIES
+    assert CALLS["score"].validate_python(sent([("a\ud800", "b")])) == [("a\ud800", "b")]
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (0, 384), (0, 0)])
 def test_vectors_arrive_to_the_bit(shape):
     vectors = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    found = vectors_received(sent(vectors_sent(vectors)))
+    found = sent(vectors)
     assert found.shape == shape and found.dtype == np.float32
     assert found.tobytes() == vectors.tobytes()
     found += 1  # it is the reader's own
@@ -149,8 +143,17 @@ def test_what_is_no_error_of_ours_is_told_of_the_model():
     assert "transformers:large failed (RuntimeError: CUDA out of memory)" in str(found)
 
 
+@pytest.mark.parametrize("garbage", [b"[]", b"GET /", b"\x80\x04", b'{"\\u0000bytes": 1}', b"[" * 65_536])
+def test_garbage_is_no_message(garbage):
+    here, there = Pipe()
+    with here, there:
+        here.send_bytes(garbage)
+        with pytest.raises(OSError, match="no message"):
+            receive(there)
+
+
 def test_a_message_is_no_pickle():
     here, there = Pipe()
     with here, there:
-        send(here, Sent({"do": "end"}))
-        assert json.loads(there.recv_bytes()) == {"do": "end", "n_parts": 0}
+        send(here, {"do": "end"})
+        assert json.loads(there.recv_bytes()) == {"do": "end"}
