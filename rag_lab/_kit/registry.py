@@ -49,6 +49,11 @@ _SHAPE = """
 """
 
 
+def missing_package(module: str, package: str) -> str:
+    """Return the sentence for a package that is not installed, or ''."""
+    return "" if find_spec(module) else f"The package {module} is not installed; run: pip install {package!r}."
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
     """A module that ships with the workbench: where it is, what it is, and what it needs to be used here."""
@@ -61,9 +66,7 @@ class BuiltIn:
     @property
     def missing(self) -> str:
         """What keeps it from being used here and what to do, as a sentence, or ''."""
-        if not self.needs or find_spec(self.needs) is not None:
-            return ""
-        return f"The package {self.needs} is not installed; run: pip install {self.install or self.needs!r}."
+        return missing_package(self.needs, self.install or self.needs) if self.needs else ""
 
 
 @dataclass(frozen=True, slots=True)

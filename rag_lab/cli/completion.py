@@ -1,5 +1,6 @@
 """What the shell offers after Tab: data sets, experiments, runs, and settings. Where nothing fits, it offers files.
 
+Typer leaves out what does not begin as the word that is completed; what depends on that word gets it as `incomplete`.
 Bash cuts words at `=`, `:` and `@`: they are put together again, as the other shells give them.
 """
 
@@ -16,32 +17,31 @@ TABLES = (
     *("scores", "differences", "order", "effects", "evidence", "gain", "front", "routing", "noise", "coverage"),
     *("costs", "race", "failed", "changes"),
 )
+DESIGNS = ("one_factor", "grid", "fractional", "racing", "staged")  # that vary factors
 VARIABLE = "_RAG_LAB_COMPLETE"
 _CUTS = "=:@"
 
 
-def datasets(incomplete: str) -> list[str]:
-    """Return the names of data sets that begin so."""
+def datasets() -> list[str]:
+    """Return the names of data sets."""
     from rag_lab.data.dataset import list_datasets
 
-    return [name for name, _ in list_datasets() if name.startswith(incomplete)]
+    return [name for name, _ in list_datasets()]
 
 
 def experiments(incomplete: str) -> list[str]:
-    """Return the experiment files, here and in `experiments/`, whose path begins so."""
+    """Return the experiment files, here and in `experiments/`, or in the folder that is begun."""
     folder = incomplete.rpartition("/")[0] or "."
-    found = [path for place in {folder, "experiments"} for path in Path(place).glob("*.y*ml")]
-    return sorted(str(path) for path in found if str(path).startswith(incomplete))
+    return sorted(str(path) for place in {folder, "experiments"} for path in Path(place).glob("*.y*ml"))
 
 
-def runs(incomplete: str) -> list[str]:
-    """Return the run folders in `results/` whose path begins so."""
-    found = (str(plan.parent) for plan in Path("results").glob("*/plan.json"))
-    return sorted(path for path in found if path.startswith(incomplete))
+def runs() -> list[str]:
+    """Return the run folders in `results/`."""
+    return sorted(str(plan.parent) for plan in Path("results").glob("*/plan.json"))
 
 
-def variants(incomplete: str) -> list[tuple[str, str]]:
-    """Return the variants of the experiment on the line that begin so, each with what it changes."""
+def variants() -> list[tuple[str, str]]:
+    """Return the variants of the experiment on the line, each with what it changes."""
     from rag_lab.experiment.config import read_experiment
     from rag_lab.experiment.design import expand, expand_list
 
@@ -53,49 +53,37 @@ def variants(incomplete: str) -> list[tuple[str, str]]:
         found = expand_list(config.variants) if is_list else expand(config.base, config.factors, config.design)
     except (RagLabError, IndexError):
         return []
-    return [(v.variant_id, v.label) for v in found.variants if v.variant_id.startswith(incomplete)]
+    return [(v.variant_id, v.label) for v in found.variants]
 
 
-def presets(incomplete: str) -> list[str]:
-    """Return the presets that begin so."""
+def presets() -> list[str]:
+    """Return the presets."""
     from rag_lab.experiment.config import checkout_file
 
-    names = {path.stem for path in checkout_file("experiments/presets").glob("*.yaml")}
-    return sorted(name for name in names if name.startswith(incomplete))
+    return sorted(path.stem for path in checkout_file("experiments/presets").glob("*.yaml"))
 
 
 def metrics(incomplete: str) -> list[str]:
-    """Return the metrics that begin so, the last of a list with commas; cut-offs are 10 ranks or 800 tokens."""
+    """Return the metrics behind those of a list that stand there; cut-offs are 10 ranks or 800 tokens."""
     from rag_lab.evaluation.registry import metric_names
 
-    before, comma, last = incomplete.rpartition(",")
+    before, comma, _ = incomplete.rpartition(",")
     names = (name.replace("@k", "@10").replace("<n>", "800") for name in metric_names())
-    return [f"{before}{comma}{name}" for name in names if "<" not in name and name.startswith(last)]
-
-
-def tables(incomplete: str) -> list[str]:
-    """Return the tables of a comparison that begin so."""
-    return [name for name in TABLES if name.startswith(incomplete)]
-
-
-def designs(incomplete: str) -> list[str]:
-    """Return the designs that vary factors."""
-    return [name for name in ("one_factor", "grid", "fractional", "racing", "staged") if name.startswith(incomplete)]
+    return [f"{before}{comma}{name}" for name in names if "<" not in name]
 
 
 def factors(incomplete: str) -> list[tuple[str, str]]:
-    """Return the settings that begin so with the values that are not listed yet: after `key=a,` comes `key=a,b`."""
-    before, comma, last = incomplete.rpartition(",")
+    """Return the settings, with the values that are not listed yet: after `key=a,` comes `key=a,b`."""
+    before, comma, _ = incomplete.rpartition(",")
     if not comma:
-        return settings(incomplete)
+        return settings()
     key, _, listed = before.partition("=")
-    there = set(listed.split(","))
-    offered = ((setting.partition("=")[2], what) for setting, what in settings(f"{key}={last}"))
-    return [(f"{before},{value}", what) for value, what in offered if value not in there]
+    offered = [(setting.removeprefix(f"{key}="), what) for setting, what in settings() if setting.startswith(f"{key}=")]
+    return [(f"{before},{value}", what) for value, what in offered if value not in listed.split(",")]
 
 
-def settings(incomplete: str) -> list[tuple[str, str]]:
-    """Return each setting that begins so, `key=value`, with what it is: every choice, or the default where any goes."""
+def settings() -> list[tuple[str, str]]:
+    """Return each setting, `key=value`, with what it is: every choice, or the default where any goes."""
     from rag_lab.config import PipelineConfig
 
     offered = []
@@ -107,7 +95,7 @@ def settings(incomplete: str) -> list[tuple[str, str]]:
                 choices = ["true", "false"] if field.annotation is bool else list(map(str, _choices(field.annotation)))
                 values = modules or choices or ["null" if default is None else str(default)]
                 offered += [(f"{section}.{name}={value}", field.description or "") for value in values]
-    return [(setting, what) for setting, what in offered if setting.startswith(incomplete)]
+    return offered
 
 
 def _choices(annotation: Any) -> list[Any]:

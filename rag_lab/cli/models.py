@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -16,7 +17,7 @@ from rag_lab._kit.home import env_files_read, home
 from rag_lab._kit.machine import NO_METER, bytes_on_disk, meters
 from rag_lab._kit.wording import text_table
 from rag_lab.cli import completion
-from rag_lab.cli.ask import DEFAULT_DATASET
+from rag_lab.cli.shared_options import DEFAULT_DATASET
 from rag_lab.errors import ModelError
 from rag_lab.redaction import one_line, shown
 
@@ -227,15 +228,18 @@ def check(
             f"{shown(model)} answers one request at a time, so no reply can depend on a batch; models of transformers "
             "and unsloth take batch_size."
         )
-    checked = check_batch(found, [_request(n, max_tokens) for n in range(replies)])
-    alone, together = checked.tokens_a_second
-    n, changed = len(checked.alone), checked.changed
-    typer.echo(f"{len(changed)} of {n} greedy replies change with the batch size (1 or {size}).")
+    pairs = check_batch(found, [_request(n, max_tokens) for n in range(replies)])
+    changed = [(n, *pair) for n, pair in enumerate(pairs, start=1) if pair[0].text != pair[1].text]
+    alone, together = (
+        sum(reply.tokens_out for reply in written) / (sum(reply.seconds for reply in written) or math.inf)
+        for written in zip(*pairs, strict=True)
+    )
+    typer.echo(f"{len(changed)} of {len(pairs)} greedy replies change with the batch size (1 or {size}).")
     typer.echo(f"Tokens a second: {alone:.1f} one at a time, {together:.1f} in batches.")
-    for position in changed[:_SHOWN]:
-        typer.echo(f"request {position + 1}")
-        typer.echo(f"  alone     {shown(checked.alone[position].text)}")
-        typer.echo(f"  in batch  {shown(checked.together[position].text)}")
+    for number, one, other in changed[:_SHOWN]:
+        typer.echo(f"request {number}")
+        typer.echo(f"  alone     {shown(one.text)}")
+        typer.echo(f"  in batch  {shown(other.text)}")
 
 
 def doctor() -> None:

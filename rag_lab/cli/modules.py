@@ -22,10 +22,10 @@ _UNUSABLE = "! "  # before what cannot be used here
 _Row = tuple[str, str]  # a name, which `_UNUSABLE` may stand before, and what it is
 
 
-def _complete_kind(incomplete: str) -> list[str]:
+def _complete_kind() -> list[str]:
     from rag_lab.cli.module_kinds import MODULE_KINDS
 
-    return [each.word for each in MODULE_KINDS if each.word.startswith(incomplete)]
+    return [each.word for each in MODULE_KINDS]
 
 
 def modules(

@@ -114,10 +114,7 @@ app.command(COMMAND)(new_project)
 def new_module(
     kind: Annotated[
         str,
-        typer.Argument(
-            help="As reranker, metric, search.",
-            autocompletion=lambda incomplete: [one for one in _kinds() if one.startswith(incomplete)],
-        ),
+        typer.Argument(help="As reranker, metric, search.", autocompletion=lambda: list(_kinds())),
     ],
     name: Annotated[str, typer.Argument(help="Of the file: small letters, digits and _.", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="The folder; it is made where it is missing.")] = Path(),

@@ -59,7 +59,7 @@ def compare(
             metavar="NAME",
             help="Print this table alone; repeatable. scores, differences, order, effects, evidence, gain, front, "
             "routing, noise, coverage, costs, race, failed; of two runs scores, differences, same, changes.",
-            autocompletion=completion.tables,
+            autocompletion=lambda: completion.TABLES,
         ),
     ] = None,
 ) -> None:
@@ -322,7 +322,7 @@ def _list(as_json: bool, watch: bool) -> None:
     from rag_lab.experiment.sweep_status import sweep_status
     from rag_lab.runs.run_folder import PLAN_FILE
 
-    paths = sorted(map(Path, completion.runs("")), key=lambda path: -(path / PLAN_FILE).stat().st_mtime)
+    paths = sorted(map(Path, completion.runs()), key=lambda path: -(path / PLAN_FILE).stat().st_mtime)
     if watch:
         named = str(paths[0]) if paths else "results/NAME"
         raise RagLabError(f"--watch shows one run: name it, as `rag-lab status {named} --watch`.")

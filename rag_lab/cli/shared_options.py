@@ -25,6 +25,10 @@ Settings = Annotated[
     ),
 ]
 
+DEFAULT_DATASET = "plant_docs"
+Documents = Annotated[
+    str, typer.Option(help="Whose documents are searched: a name, or any folder.", autocompletion=completion.datasets)
+]
 Person = Annotated[
     str | None,
     typer.Option("--as", metavar="NAME", help="Who asks: a name in users.yaml, which says what he or she may see."),

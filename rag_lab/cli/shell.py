@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from rag_lab._kit.observability import LEVELS, begin_logs
-from rag_lab.cli.completion import designs
+from rag_lab.cli.completion import DESIGNS
 from rag_lab.errors import ConfigError, nearest
 from rag_lab.redaction import shown
 
@@ -43,7 +43,7 @@ class GroupedCommands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command; a name that is a design's, or nearly, is answered with how a design is run."""
         is_known = ctx.resilient_parsing or args[0] in self.commands or nearest(args[0], self.commands)
-        if not is_known and (design := nearest(args[0], designs(""))):
+        if not is_known and (design := nearest(args[0], DESIGNS)):
             meant = f"rag-lab vary KEY=A,B --design {design[0]}"
             raise ConfigError(f"There is no command {args[0]!r}; did you mean `{meant}`?")
         return super().resolve_command(ctx, args)

@@ -10,7 +10,7 @@ import typer
 
 from rag_lab.cli import completion, shell
 from rag_lab.cli import shared_options as shared
-from rag_lab.cli.ask import DEFAULT_DATASET
+from rag_lab.cli.shared_options import DEFAULT_DATASET
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.redaction import redact_value
 
@@ -288,7 +288,7 @@ def vary(
             "fractional: a balanced part of these. random: -n of these. racing: all, of which rounds of questions "
             "drop who is worse. staged: stage by stage, the best is carried on. optuna: -n trials, each chosen by "
             "those before it.",
-            autocompletion=completion.designs,
+            autocompletion=lambda: completion.DESIGNS,
         ),
     ] = "one_factor",
     n: Annotated[

@@ -99,10 +99,8 @@ class Ledger:
         limits = {"cost_usd": cost_usd, "calls": calls, "minutes": minutes}
         with self._change() as database:
             database.execute("UPDATE calls SET open = 0")
-            database.execute("DELETE FROM refused")
-            database.execute("DELETE FROM failing")
-            database.execute("DELETE FROM limits")
-            database.execute("DELETE FROM elsewhere")
+            for table in ("refused", "failing", "limits", "elsewhere"):
+                database.execute(f"DELETE FROM {table}")  # noqa: S608 - our names
             used = (elsewhere.cost_usd, elsewhere.calls, elsewhere.minutes)
             database.execute("INSERT INTO elsewhere VALUES (?, ?, ?)", used)
             rows = [(name, value) for name, value in limits.items() if value is not None]

@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from rag_lab._kit.config_file import Section
-from rag_lab.errors import ModelError
 from rag_lab.redaction import holds_secret
 
 _KEY = "failover"
@@ -26,7 +25,7 @@ def from_yaml(value: Any) -> Any:
     names = value.get(_KEY)
     listed = [name.strip() for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
     if set(value) != {_KEY} or len(listed) != len(names or ()) or len({*listed}) < max(2, len(listed)):
-        raise ModelError("several models for one role are written {failover: [first, second]}, each by provider:name")
+        raise ValueError("several models for one role are written {failover: [first, second]}, each by provider:name")
     return " | ".join(listed)
 
 
@@ -45,10 +44,7 @@ class ModelsConfig(Section):
     @field_validator("*", mode="before")
     @classmethod
     def _names_providers(cls, value: Any) -> Any:
-        try:
-            value = from_yaml(value)
-        except ModelError as error:
-            raise ValueError(str(error)) from None
+        value = from_yaml(value)
         if not isinstance(value, str):
             return value
         for one in alternatives(value):

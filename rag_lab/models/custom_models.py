@@ -130,26 +130,18 @@ class CustomChat(_CustomModel):
         return replies
 
 
-class CustomEmbedder(_CustomModel):
+class CustomEmbedder(protocols.EmbedsByKind, _CustomModel):
     """An embedder that somebody else wrote. Rows are scaled to length one, and must all be of one length."""
 
     def __init__(self, module: Module, what: str) -> None:
         super().__init__(module, what, ["embed_documents", "embed_queries"], "text_tokens", is_compared=True)
         self._dim = 0
 
-    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order."""
-        return self._embed("embed_documents", texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
-        return self._embed("embed_queries", texts)
-
-    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: protocols.TextKind) -> list[int]:
         """Return what the model counts for each text, else upper estimates."""
         return self._tokens("text_tokens", list(texts), truncation.estimated_tokens, kind)
 
-    def _embed(self, method: str, texts: Sequence[str]) -> protocols.Vectors:
+    def _embed(self, kind: protocols.TextKind, texts: Sequence[str]) -> protocols.Vectors:
         if not texts:
             return np.zeros((0, self._dim), dtype=np.float32)
 
@@ -157,8 +149,8 @@ class CustomEmbedder(_CustomModel):
             try:
                 rows = np.asarray(found, dtype=np.float32)
             except (TypeError, ValueError):
-                kind = type(found).__name__
-                raise CustomCodeError(f"the {self.what} returned {kind}, and not vectors of one length") from None
+                told = type(found).__name__
+                raise CustomCodeError(f"the {self.what} returned {told}, and not vectors of one length") from None
             if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
                 raise CustomCodeError(f"the {self.what} returned an array of shape {rows.shape} for {len(texts)} texts")
             if not np.isfinite(rows).all():
@@ -169,7 +161,7 @@ class CustomEmbedder(_CustomModel):
                 )
             return protocols.unit_vectors(rows)
 
-        rows = self._numbers(method, texts, accept)
+        rows = self._numbers("embed_documents" if kind == "document" else "embed_queries", texts, accept)
         self._dim = rows.shape[1]
         return rows
 

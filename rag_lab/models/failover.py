@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,14 +35,8 @@ def missing_requirement(kind: Kind, text: str) -> str:
         return ""
     spec = providers.ModelSpec.parse(text, kind)
     provider = providers.providers_of(kind)[spec.provider]
-    if found := missing(spec.provider, provider, str(spec.options.get("base_url", ""))):
-        return found
-    if not provider.is_server:
-        try:
-            weights.find(spec.name)
-        except ModelError as error:
-            return str(error)
-    return ""
+    found = missing(spec.provider, provider, str(spec.options.get("base_url", "")))
+    return found or ("" if provider.is_server else requirements.problem_of(partial(weights.find, spec.name)))
 
 
 def why_unavailable(kind: Kind, text: str, model: Any) -> str:
@@ -120,14 +115,11 @@ def small_model_note(spec: object, what: str = "this") -> str:
 
 def is_small_model(spec: object) -> bool:
     """Tell whether a configuration's chat model is a packaged one; what is no name was brought by the user."""
-    if not isinstance(spec, str):
-        return False
-    try:
-        provider, name, _ = providers.split_name(spec, providers.CHAT_MODELS)
-    except ModelError:
-        return False
-    known = providers.providers_of(providers.CHAT_MODELS).get(provider)
-    return known is not None and bool(known.packaged) and name == known.packaged
+    chat = providers.providers_of(providers.CHAT_MODELS)
+    names = [(provider, known.packaged) for provider, known in chat.items() if known.packaged]
+    with suppress(ModelError):
+        return isinstance(spec, str) and providers.split_name(spec, providers.CHAT_MODELS)[:2] in names
+    return False
 
 
 def better_model() -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rag_lab.records import MachineUse
 
 Vectors = npt.NDArray[np.float32]
+TextKind = Literal["document", "query"]  # what a text is for an embedding model: some put other words before each
 SAMPLING = ("top_p", "top_k", "min_p")  # settings of a request beside its temperature
 _OPEN, _CLOSE = "<think>", "</think>"
 # Hears the text so far of one reply while it is written; models that cannot stream leave it alone.
@@ -123,6 +124,23 @@ class Embedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order."""
+
+
+class EmbedsByKind:
+    """Both methods of an `Embedder` by one, which is told what the texts are."""
+
+    __slots__ = ()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of passages, in order."""
+        return self._embed("document", texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return (n_texts, dim) unit vectors of questions, in order."""
+        return self._embed("query", texts)
+
+    def _embed(self, kind: TextKind, texts: Sequence[str]) -> Vectors:
+        raise NotImplementedError
 
 
 class PairScorer(Protocol):

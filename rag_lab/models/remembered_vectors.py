@@ -38,7 +38,7 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
-class RememberedEmbedder:
+class RememberedEmbedder(protocols.EmbedsByKind):
     """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
 
     What the vectors took that are found made is added to `replayed`, what others take to `embedded`.
@@ -54,20 +54,12 @@ class RememberedEmbedder:
         """Return the inner embedder's identity: remembering changes no vector."""
         return self.inner.identity()
 
-    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order; (0, 0) for no texts."""
-        return self._embed("document", texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of questions, in order; (0, 0) for no texts."""
-        return self._embed("query", texts)
-
     @property
     def most_tokens(self) -> int | None:
         """The most tokens of a text that the inner embedder reads; None where it does not say."""
         return truncation.most_tokens(self.inner)
 
-    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: protocols.TextKind) -> list[int]:
         """Count as the inner embedder does; 0 where it counts nothing."""
         return (
             self.inner.text_tokens(texts, kind) if isinstance(self.inner, truncation.ReadsTexts) else [0] * len(texts)
@@ -85,7 +77,7 @@ class RememberedEmbedder:
             known = {key for some in batches([*found], _KEYS_AT_ONCE) for key in recall(store, "remembered", some)}
         return {key.hex(): None if key in known else text for key, text in found.items()}
 
-    def _embed(self, kind: truncation.TextKind, texts: Sequence[str]) -> protocols.Vectors:
+    def _embed(self, kind: protocols.TextKind, texts: Sequence[str]) -> protocols.Vectors:
         if not texts:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
@@ -98,11 +90,11 @@ class RememberedEmbedder:
         known.update(self._embed_unknown(kind, unknown))
         return np.stack([known[key] for key in keys])
 
-    def _keys(self, kind: truncation.TextKind, texts: Sequence[str]) -> list[bytes]:
+    def _keys(self, kind: protocols.TextKind, texts: Sequence[str]) -> list[bytes]:
         prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()
         return [hashlib.sha256(prefix + text.encode()).digest() for text in texts]
 
-    def _embed_unknown(self, kind: truncation.TextKind, unknown: Mapping[bytes, str]) -> dict[bytes, protocols.Vectors]:
+    def _embed_unknown(self, kind: protocols.TextKind, unknown: Mapping[bytes, str]) -> dict[bytes, protocols.Vectors]:
         """Embed and save in portions. Longest first, as the model's own batching does: little padding is wasted."""
         from tqdm.auto import tqdm
 

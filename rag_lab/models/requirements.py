@@ -1,24 +1,26 @@
 """What a model needs before it can be asked: a package, a key, a GPU, an address. Each absence is one sentence."""
 
 import importlib
-import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import metadata
 from types import ModuleType
 from urllib.parse import urlsplit
 
+from rag_lab._kit.registry import missing_package as missing_package  # for what models need, too
 from rag_lab.errors import ModelError
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def missing_package(module: str, package: str) -> str:
-    """Return the sentence for a package that is not installed, or ''."""
-    if importlib.util.find_spec(module) is not None:
-        return ""
-    return f"The package {module} is not installed; run: pip install {package!r}."
+def problem_of(call: Callable[[], object]) -> str:
+    """Return the sentence of the `ModelError` that a call raises, or ''."""
+    try:
+        call()
+    except ModelError as error:
+        return str(error)
+    return ""
 
 
 @cache
@@ -29,8 +31,7 @@ def library(package: str) -> str:
 
 def require_package(module: str, package: str) -> ModuleType:
     """Import and return a package."""
-    problem = missing_package(module, package)
-    if problem:
+    if problem := missing_package(module, package):
         raise ModelError(problem)
     try:
         return importlib.import_module(module)
@@ -56,8 +57,7 @@ def missing_key(names: Sequence[str]) -> str:
 
 def require_key(names: Sequence[str]) -> str:
     """Return the first of these environment variables that is set."""
-    problem = missing_key(names)
-    if problem:
+    if problem := missing_key(names):
         raise ModelError(problem)
     return next(value for name in names if (value := os.environ.get(name)))
 

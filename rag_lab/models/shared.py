@@ -9,6 +9,7 @@ import importlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, cast
@@ -16,9 +17,9 @@ from typing import Any, cast
 from rag_lab._kit.digest import source_digest
 from rag_lab._kit.observability import is_traced, span
 from rag_lab._kit.registry import Kind
-from rag_lab.errors import ModelError, RagLabError
+from rag_lab.errors import RagLabError
 from rag_lab.memory.ledger import Caller, Ledger, Made, environment_ledger
-from rag_lab.models import custom_models, failover, prices, protocols, providers, truncation, weights
+from rag_lab.models import custom_models, failover, prices, protocols, providers, requirements, truncation, weights
 from rag_lab.models.hosted import hosted
 
 _WAIT_S = 0.2
@@ -29,26 +30,27 @@ _LOCK = threading.Lock()
 
 def booked(model: protocols.ChatModel, purpose: str) -> protocols.ChatModel:
     """Return `model` with its calls booked under another purpose, where they are booked."""
-    if not isinstance(model, MeteredChat):
-        return model
-    return MeteredChat(model.inner, model.spec, model.ledger, model.payer, purpose)
+    return replace(model, purpose=purpose) if isinstance(model, MeteredChat) else model
 
 
+@dataclass(eq=False)
 class MeteredChat:
     """A chat model of which each batch of calls is a span, and which `payer` pays from `ledger`, where there is one.
 
     They are entered for `purpose`, a stage or a metric. A forbidden call is a transient error: none remembers it.
     """
 
-    def __init__(
-        self, inner: protocols.ChatModel, spec: str, ledger: Ledger | None, payer: str, purpose: str = ""
-    ) -> None:
-        self.inner, self.spec = inner, spec
-        self.ledger, self.payer, self.purpose = ledger, payer, purpose
-        self.constrains_json = inner.constrains_json
-        self.context_tokens = inner.context_tokens
-        if isinstance(inner, protocols.Concurrent):
-            self.concurrency = inner.concurrency
+    inner: protocols.ChatModel
+    spec: str
+    ledger: Ledger | None
+    payer: str
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        self.constrains_json = self.inner.constrains_json
+        self.context_tokens = self.inner.context_tokens
+        if isinstance(self.inner, protocols.Concurrent):
+            self.concurrency = self.inner.concurrency
 
     @property
     def least_thinking_tokens(self) -> int:
@@ -196,9 +198,4 @@ def provider_problem(name: str, provider: providers.Provider) -> str:
         return problem
     if provider.problem:
         return str(_target(provider.problem)())
-    if provider.packaged:
-        try:
-            weights.packaged(provider.packaged)
-        except ModelError as error:
-            return str(error)
-    return ""
+    return requirements.problem_of(partial(weights.packaged, provider.packaged)) if provider.packaged else ""

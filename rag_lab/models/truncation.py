@@ -9,15 +9,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from rag_lab.models.protocols import ChatRequest
+from rag_lab.models.protocols import ChatRequest, TextKind
 
 _PIECES = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_|\s+")
 _BYTES_A_TOKEN = 3  # of one word; tokenizers of English reach four and more
 _TOKENS_AROUND = 8  # what a chat template may put around a message
 _TOKENS_OF_IMAGE = 2000  # of a page at 150 dpi: six tiles of Gemini's or OpenAI's, and some more
-TextKind = Literal["document", "query"]  # what a text is for an embedding model: some put other words before each
 Pair = tuple[str, str]
 _CHARS_A_TOKEN = 24  # of one word; tokenizers for chat have hardly any longer ones
 _OTHER_SCRIPTS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

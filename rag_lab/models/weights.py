@@ -97,6 +97,16 @@ class Source:
         path = Path(self.location)
         return folder_digest(path) if path.is_dir() else file_digest(path)
 
+    def file(self, name: str) -> Path | None:
+        """Return a file of the weights where it is here: of those of the hub, once they were downloaded."""
+        if not self.on_hub:
+            path = Path(self.location, name)
+            return path if path.is_file() else None
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = try_to_load_from_cache(self.location, name)
+        return Path(cached) if isinstance(cached, str) else None
+
     def pin(self) -> dict[str, str]:
         """Return the argument that makes a library load the very revision that `digest` names; see there."""
         return {"revision": _hub_revision(self)} if self.on_hub else {}
@@ -187,12 +197,11 @@ def _hub_revision(source: Source) -> str:
 
     The small request comes first: a download that fails is tried again for half a minute.
     """
-    from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    cached = try_to_load_from_cache(source.location, _CONFIGURATION)
-    if isinstance(cached, str):
-        return Path(cached).parent.name
+    if cached := source.file(_CONFIGURATION):
+        return cached.parent.name
     with loading(source):
         revision = HfApi().model_info(source.location, timeout=_HUB_TIMEOUT_S).sha
         with suppress(HfHubHTTPError):  # a model without this file, or one whose files are not open to everybody

@@ -113,8 +113,8 @@ def test_what_bash_cuts_is_put_together_again():
 
 
 def test_completing_imports_no_model_and_no_table(folder):
-    code = "import sys; from rag_lab.cli import completion as c; c.settings(''); c.factors('rerank.name=none,'); "
-    code += "c.metrics('ret'); c.runs(''); c.presets(''); print(*sys.modules)"
+    code = "import sys; from rag_lab.cli import completion as c; c.settings(); c.factors('rerank.name=none,'); "
+    code += "c.metrics('ret'); c.runs(); c.presets(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "transformers", "pandas", "chromadb", "ragas", "matplotlib"} & set(done.stdout.split())
 
@@ -133,7 +133,7 @@ def test_the_script_for_bash_is_one_that_bash_reads():
 
 
 def test_whatever_setting_is_offered_is_one_that_is_taken():
-    offers = [setting for setting, _ in completion.settings("")]
+    offers = [setting for setting, _ in completion.settings()]
     assert {"rerank.name=none", "answer.thinking=true", "rerank.final_k=5"} <= set(offers)
     for offer in offers:
         key = offer.partition("=")[0]

@@ -6,7 +6,6 @@ from typer.testing import CliRunner
 
 from rag_lab.cli import app, models
 from rag_lab.errors import ModelError
-from rag_lab.models.local.transformers import BatchCheck
 from rag_lab.models.protocols import ChatReply
 from rag_lab.testing import ollama_server
 from tests.tiny_models import make_tiny_thinker
@@ -76,7 +75,7 @@ def test_replies_that_change_are_shown_without_what_a_terminal_obeys(monkeypatch
     def changed(model, requests):
         alone = [ChatReply(f"{n}", tokens_out=4, seconds=2.0) for n in range(len(requests))]
         together = [ChatReply("\x1b[31mred", tokens_out=4, seconds=1.0), *alone[1:]]
-        return BatchCheck(tuple(alone), tuple(together))
+        return list(zip(alone, together, strict=True))
 
     monkeypatch.setattr("rag_lab.models.local.transformers.check_batch", changed)
     told = call("check", "transformers:smollm2", "--replies", "3")

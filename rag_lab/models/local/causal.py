@@ -128,15 +128,8 @@ class CausalSettings:
         Multimodal models keep it in their text part, and a few models name none.
         """
         source = weights.find(self.name)
-        path: str | None = None  # of the weights' configuration; of those of the hub once they were downloaded
-        if not source.on_hub:
-            path = str(Path(readable(source), "config.json"))
-        else:
-            from huggingface_hub import try_to_load_from_cache
-
-            cached = try_to_load_from_cache(source.location, "config.json", **source.pin())
-            path = cached if isinstance(cached, str) else None
-        tokens: Any = named_context(Path(path)) if path else None
+        config = source.file("config.json") if source.on_hub else Path(readable(source), "config.json")
+        tokens: Any = named_context(config) if config else None
         if tokens is None:
             from transformers import AutoConfig
 
@@ -248,17 +241,8 @@ _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 class QueryLikelihoodScorer(OnCausalLM):
     """Scores in nats a token, at most 0. Weights: `smollm2`, a folder, a GGUF file or a hub name."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        four_bit: bool = False,
-        dtype: str = "",
-        device: str = "",
-        batch_size: int = 16,
-        passage_tokens: int = 160,
-    ) -> None:
-        super().__init__(CausalSettings(name, four_bit, dtype, device))
+    def __init__(self, name: str, *, batch_size: int = 16, passage_tokens: int = 160, **held: Any) -> None:
+        super().__init__(CausalSettings(name, **held))
         self.batch_size = batch_size
         self.passage_tokens = self.most_tokens = passage_tokens  # that are read; questions are read whole
 

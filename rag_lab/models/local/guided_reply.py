@@ -8,7 +8,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -191,32 +191,28 @@ class Thought:
             self.forced.extend(self._marks.closing)
 
 
+@dataclass(eq=False)
 class ReplyGuide:
     """Says which token may come next, and when the reply is over; every token is told to it by `take`.
 
     `max_tokens` is of the reply alone. `ends` are the tokens that end it, which a thought cannot.
     """
 
-    def __init__(
-        self,
-        max_tokens: int,
-        ends: tuple[int, ...],
-        matcher: SchemaMatcher | None = None,
-        thought: Thought | None = None,
-    ) -> None:
-        self.thought_ids: list[int] = []  # with the marks
-        self.reply_ids: list[int] = []
-        self.over = False
-        self.truncated = False  # the reply had no room left
-        self.most_tokens = max_tokens + (0 if thought is None else thought.most_tokens)
-        self._max_tokens = max_tokens
-        self.ends = ends
-        self.matcher = matcher
-        self._thought = thought
+    max_tokens: int
+    ends: tuple[int, ...]
+    matcher: SchemaMatcher | None = None
+    thought: Thought | None = None
+    thought_ids: list[int] = field(default_factory=list, init=False)  # with the marks
+    reply_ids: list[int] = field(default_factory=list, init=False)
+    over: bool = field(default=False, init=False)
+    truncated: bool = field(default=False, init=False)  # the reply had no room left
+
+    def __post_init__(self) -> None:
+        self.most_tokens = self.max_tokens + (0 if self.thought is None else self.thought.most_tokens)
 
     def restrict(self, scores: Any) -> None:
         """Take from `scores`, a tensor (vocabulary,), every token that may not come next."""
-        thought = self._thought
+        thought = self.thought
         if self.over:
             return
         if thought is not None and thought.forced:
@@ -234,7 +230,7 @@ class ReplyGuide:
 
     def take(self, token: int) -> None:
         """Go on by the token that was written."""
-        thought = self._thought
+        thought = self.thought
         if self.over:
             return
         if thought is not None and (thought.is_open or token == self._opening):
@@ -248,12 +244,12 @@ class ReplyGuide:
         if self.matcher is not None:
             self.matcher.take(token)
             self.over = self.matcher.complete
-        if not self.over and len(self.reply_ids) >= self._max_tokens:
+        if not self.over and len(self.reply_ids) >= self.max_tokens:
             self.over = self.truncated = True
 
     @property
     def _opening(self) -> int | None:
-        return None if self._thought is None or self.reply_ids else self._thought.opening
+        return None if self.thought is None or self.reply_ids else self.thought.opening
 
 
 def guided_prompt(

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, astuple, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ from urllib.parse import urlsplit
 
 from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
-from rag_lab.models import protocols, requirements, weights
+from rag_lab.models import protocols, requirements
 from rag_lab.models.local import gguf
 from rag_lab.models.local.local_model import LocalModel, MachineMeter
+from rag_lab.models.weights import Source, find
 from rag_lab.redaction import one_line
 
 Messages = list[dict[str, str]]
@@ -135,6 +137,7 @@ class LlamaCppServer:
             connection.close()
 
 
+@dataclass(eq=False, repr=False)
 class LlamaCppChat(LocalModel):
     """A GGUF model: the packaged `smollm2`, or the path of a .gguf file. Calls from several threads take turns.
 
@@ -156,24 +159,18 @@ class LlamaCppChat(LocalModel):
     concurrency = 1
     runs_on = "cpu"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        context: int = 4096,
-        max_tokens: int | None = None,
-        threads: int | None = None,
-        weights: str = "",
-        kv: str | None = None,
-        batch: int | None = None,
-    ) -> None:
-        self.name = name
-        self.context_tokens = context
-        self.max_tokens = max_tokens
-        self.threads = threads
-        self.weights = weights or ("q8_0" if name == _PACKAGED else gguf.GIVEN)
-        self.kv = kv
-        self.batch = batch
+    name: str
+    _: KW_ONLY
+    context: int = 4096
+    max_tokens: int | None = None
+    threads: int | None = None
+    weights: str = ""
+    kv: str | None = None
+    batch: int | None = None
+
+    def __post_init__(self) -> None:
+        self.context_tokens = self.context
+        self.weights = self.weights or ("q8_0" if self.name == _PACKAGED else gguf.GIVEN)
         self._meter = MachineMeter()
 
     def __repr__(self) -> str:
@@ -182,8 +179,7 @@ class LlamaCppChat(LocalModel):
     @cached_property
     def weights_held(self) -> str:
         """The file, and all that it is loaded with."""
-        asked = (self.context_tokens, self.max_tokens, self.threads, self.weights, self.kv, self.batch)
-        return f"llama.cpp {self._source.location} {asked}"
+        return f"llama.cpp {self._source.location} {astuple(self)[1:]}"
 
     def stored_path(self) -> Path:
         """Return the file that is loaded; it is made where the weights are to be stored in another type."""
@@ -197,8 +193,7 @@ class LlamaCppChat(LocalModel):
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, how they are stored, context size and library version."""
-        problem = requirements.missing_package("xllamacpp", "xllamacpp")
-        if problem:
+        if problem := requirements.missing_package("xllamacpp", "xllamacpp"):
             raise ModelError(problem)
         asked = {"kv": self.kv, "batch": self.batch, "max_tokens": self.max_tokens}
         return {
@@ -278,8 +273,8 @@ class LlamaCppChat(LocalModel):
         return gguf.gguf_card(gguf.gguf_metadata(Path(self._source.location), with_lists=False) or {})
 
     @cached_property
-    def _source(self) -> weights.Source:
-        source = weights.find(self.name)
+    def _source(self) -> Source:
+        source = find(self.name)
         if source.on_hub or not source.location.endswith(".gguf"):
             raise ModelError(f"llamacpp reads {_PACKAGED} or the path of an existing .gguf file, got {self.name!r}.")
         if problem := gguf.gguf_problem(Path(source.location)):

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rag_lab.errors import ModelError
-from rag_lab.models import protocols, requirements, truncation, weights
+from rag_lab.models import protocols, requirements, weights
 from rag_lab.models.local.local_model import LocalModel, without_progress_bars
 
 _AT_ONCE = 1024  # texts whose tokens are held while they are counted
@@ -50,10 +49,10 @@ def read_length(source: weights.Source, most: int | None = None) -> ReadLength |
     """
     from tokenizers import Tokenizer
 
-    folder = next((str(one.get("path", "")) for one in weights.read_json(_file(source, "modules.json"), [])), "")
+    folder = next((str(one.get("path", "")) for one in weights.read_json(source.file("modules.json"), [])), "")
 
     def settings(name: str) -> Any:
-        return weights.read_json(_file(source, f"{folder}/{name}".lstrip("/")), {})
+        return weights.read_json(source.file(f"{folder}/{name}".lstrip("/")), {})
 
     saved = settings("sentence_bert_config.json")
     # what the tokenizer and the configuration of the model allow, the smaller of both
@@ -61,7 +60,7 @@ def read_length(source: weights.Source, most: int | None = None) -> ReadLength |
     has = settings("config.json").get("max_position_embeddings")
     allowed = [int(value) for value in (named, has) if isinstance(value, int | float) and value > 0]
     limit = most or saved.get("max_seq_length") or min(allowed, default=None)
-    path = _file(source, f"{folder}/tokenizer.json".lstrip("/"))
+    path = source.file(f"{folder}/tokenizer.json".lstrip("/"))
     if not isinstance(limit, int) or path is None:
         return None
     try:
@@ -70,20 +69,9 @@ def read_length(source: weights.Source, most: int | None = None) -> ReadLength |
         return None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    known = weights.read_json(_file(source, "config_sentence_transformers.json"), {}).get("prompts") or {}
+    known = weights.read_json(source.file("config_sentence_transformers.json"), {}).get("prompts") or {}
     prompts = {kind: next((known[name] for name in names if name in known), "") for kind, names in _PROMPTS.items()}
     return ReadLength(limit, tokenizer, prompts, bool(saved.get("do_lower_case")))
-
-
-def _file(source: weights.Source, name: str) -> Path | None:
-    """Return a file of the weights where it is here: of those of the hub, once they were downloaded."""
-    if not source.on_hub:
-        path = Path(source.location, name)
-        return path if path.is_file() else None
-    from huggingface_hub import try_to_load_from_cache
-
-    cached = try_to_load_from_cache(source.location, name)
-    return Path(cached) if isinstance(cached, str) else None
 
 
 class SentenceTransformersModel(LocalModel):
@@ -139,34 +127,26 @@ class SentenceTransformersModel(LocalModel):
         return model
 
 
-class SentenceTransformerEmbedder(SentenceTransformersModel):
-    """Unit vectors in float32. `encode` sorts by length, so batches hold texts that need little padding."""
+class SentenceTransformerEmbedder(protocols.EmbedsByKind, SentenceTransformersModel):
+    """Unit vectors in float32, with the model's own prompt for documents or questions.
+
+    `encode` sorts by length, so batches hold texts that need little padding.
+    """
 
     loads = "SentenceTransformer"
     usual_batch = 32
 
-    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order, with the model's own prompt for documents."""
-        return self._encode("encode_document", texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of questions, with the model's own prompt; see `embed_documents`."""
-        return self._encode("encode_query", texts)
-
-    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: protocols.TextKind) -> list[int]:
         """Return how many tokens each text has for the model, with its own prompt; the weights are not loaded."""
-        reads = self._read_length()
-        return (
-            [0] * len(texts)
-            if reads is None
-            else reads.counts([(reads.prompts.get(kind, "") + text,) for text in texts])
-        )
+        if (reads := self._read_length()) is None:
+            return [0] * len(texts)
+        return reads.counts([(reads.prompts.get(kind, "") + text,) for text in texts])
 
-    def _encode(self, method: str, texts: Sequence[str]) -> protocols.Vectors:
+    def _embed(self, kind: protocols.TextKind, texts: Sequence[str]) -> protocols.Vectors:
         with self._lock:
             if not texts:
                 return np.zeros((0, self.loaded.get_embedding_dimension() or 0), dtype=np.float32)
-            rows = getattr(self.loaded, method)(
+            rows = getattr(self.loaded, f"encode_{kind}")(
                 list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
             )
         return protocols.unit_vectors(np.asarray(rows, dtype=np.float32))

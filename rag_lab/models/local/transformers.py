@@ -8,7 +8,7 @@ of the template.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -173,42 +173,16 @@ def _reply(tokenizer: Any, ids: list[int], guide: ReplyGuide, seconds: float) ->
     )
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCheck:
-    """Replies to the same requests, one at a time and together, in the order of the requests."""
-
-    alone: tuple[ChatReply, ...]
-    together: tuple[ChatReply, ...]
-
-    @property
-    def changed(self) -> tuple[int, ...]:
-        """The positions of the requests whose text is another one in the batch."""
-        pairs = enumerate(zip(self.alone, self.together, strict=True))
-        return tuple(n for n, (alone, together) in pairs if alone.text != together.text)
-
-    @property
-    def tokens_a_second(self) -> tuple[float, float]:
-        """Tokens written a second, one at a time and together."""
-        alone, together = (
-            sum(reply.tokens_out for reply in replies) / seconds
-            if (seconds := sum(r.seconds for r in replies))
-            else 0.0
-            for replies in (self.alone, self.together)
-        )
-        return alone, together
-
-
-def check_batch(model: ChatModel, requests: Sequence[ChatRequest]) -> BatchCheck:
-    """Ask `model` everything together and then one at a time."""
+def check_batch(model: ChatModel, requests: Sequence[ChatRequest]) -> list[tuple[ChatReply, ChatReply]]:
+    """Ask `model` everything together and then one at a time; return each request's reply alone and in the batch."""
     if any(request.temperature > 0 or request.thinking for request in requests):
         raise ModelError("Batches are checked with greedy requests: temperature 0 and no thinking.")
     model.generate(requests[:1])  # loads the model, which belongs to neither way
     together = model.generate(requests)
     alone = [model.generate([request])[0] for request in requests]
-    failed = next((reply.error for reply in [*together, *alone] if reply.error), "")
-    if failed:
+    if failed := next((reply.error for reply in [*together, *alone] if reply.error), ""):
         raise ModelError(f"The model gave no reply to compare: {failed}")
-    return BatchCheck(tuple(alone), tuple(together))
+    return list(zip(alone, together, strict=True))
 
 
 _PACKAGE = "rag_lab[unsloth]"
@@ -220,10 +194,8 @@ class TransformersChat(causal.OnCausalLM):
     constrains_json = True
     counts_alone = True  # no weights are loaded to count tokens
 
-    def __init__(
-        self, name: str, *, four_bit: bool = False, dtype: str = "", device: str = "", batch_size: int = 8
-    ) -> None:
-        super().__init__(causal.CausalSettings(name, four_bit, dtype, device))
+    def __init__(self, name: str, *, batch_size: int = 8, **held: Any) -> None:
+        super().__init__(causal.CausalSettings(name, **held))
         self.batch_size = batch_size
 
     @cached_property

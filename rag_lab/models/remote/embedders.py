@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from pydantic_core.core_schema import int_schema, list_schema
 
 from rag_lab.errors import ModelError
+from rag_lab.memory.results import batches
 from rag_lab.models import protocols, requirements, truncation
 from rag_lab.models.remote import gemini, http, ollama, openai, replies
 from rag_lab.models.remote.retries import RemoteModel, RemoteOptions
@@ -22,7 +23,7 @@ _LARGEST_WINDOW = 8192  # made unasked: its memory grows with it
 _MAX_OPENAI_BYTES = 64 * http.MIB  # a hundred vectors of 4096 numbers, as digits, take 9
 
 
-class RemoteEmbedder(RemoteModel):
+class RemoteEmbedder(protocols.EmbedsByKind, RemoteModel):
     """An embedder that sends at most `batch_size` texts in one call, `concurrency` calls at a time."""
 
     kind = "embedding"
@@ -41,28 +42,21 @@ class RemoteEmbedder(RemoteModel):
         """The most tokens of one text that the model reads, where that is known."""
         return self.options.context
 
-    def embed_documents(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of passages, in order."""
-        return self._embed([self.options.document_prefix + text for text in texts], is_query=False)
-
-    def embed_queries(self, texts: Sequence[str]) -> protocols.Vectors:
-        """Return (n_texts, dim) unit vectors of questions, in order; see `embed_documents`."""
-        return self._embed([self.options.query_prefix + text for text in texts], is_query=True)
-
-    def text_tokens(self, texts: Sequence[str], kind: truncation.TextKind) -> list[int]:
+    def text_tokens(self, texts: Sequence[str], kind: protocols.TextKind) -> list[int]:
         """Return an upper estimate of each text's tokens, its prefix included: the tokenizer is the server's."""
-        prefix = self.options.document_prefix if kind == "document" else self.options.query_prefix
-        return [truncation.estimated_tokens(prefix + text) + _AROUND for text in texts]
+        return [truncation.estimated_tokens(text) + _AROUND for text in self._prefixed(kind, texts)]
 
-    def _embed(self, texts: Sequence[str], *, is_query: bool) -> protocols.Vectors:
+    def _prefixed(self, kind: protocols.TextKind, texts: Sequence[str]) -> list[str]:
+        prefix = self.options.document_prefix if kind == "document" else self.options.query_prefix
+        return [prefix + text for text in texts]
+
+    def _embed(self, kind: protocols.TextKind, texts: Sequence[str]) -> protocols.Vectors:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         _ = self._client  # a missing key is one error, before any thread starts
-        size = self.options.batch_size
-        batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
         found = self._call_all(
-            lambda batch: self._ask(batch, is_query=is_query),
-            batches,
+            partial(self._ask, is_query=kind == "query"),
+            list(batches(self._prefixed(kind, texts), self.options.batch_size)),
             lambda batch: sum(map(truncation.estimated_tokens, batch)),
         )
         rows = list(itertools.chain.from_iterable(found))

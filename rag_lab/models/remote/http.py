@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from typing import Any
 
 from rag_lab._kit.machine import timed
@@ -207,16 +208,17 @@ class Endpoint:
     address: str
     timeout_s: float
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    _clients: dict[Callable[[bytes], None] | None, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def ask(
         self, path: str, check: Callable[[bytes], None] | None = None, body: Mapping[str, Any] | None = None
     ) -> Any:
         """Return the JSON of a page, or of the answer to `body`; `check` gets it first. See `classify` for failures."""
-        client, address = self._client(check), self.address.rstrip("/") + path
-        response = client.get(address) if body is None else client.post(address, json=dict(body))
+        address = self.address.rstrip("/") + path
+        response = self._client.get(address) if body is None else self._client.post(address, json=dict(body))
         if not response.is_success:
             raise StatusError(response)
+        if check:
+            check(response.content)
         return response.json() if response.content else None
 
     def problem(self, path: str, *, must_exist: bool = False) -> str:
@@ -225,7 +227,7 @@ class Endpoint:
         Any answer will do but one that rejects the key or tells of a failure; where `path` must exist, that it does not
         is a problem, too.
         """
-        self._client(None)  # its library is imported before the time runs
+        _ = self._client  # its library is imported before the time runs
         try:
             timed(lambda: self.ask(path), self.timeout_s)
         except Exception as error:
@@ -235,13 +237,12 @@ class Endpoint:
             return f"{self.address}: {classify(error).sentence.rstrip('.')}."
         return ""
 
-    def _client(self, check: Callable[[bytes], None] | None) -> Any:
+    @cached_property
+    def _client(self) -> Any:
         requirements.check_url(self.address, "The option base_url")
-        if check not in self._clients:
-            library = requirements.require_package("httpx", "httpx")
-            hooks = event_hooks(self.timeout_s, _MAX_REPLY_BYTES, check)
-            self._clients[check] = library.Client(headers=dict(self.headers), event_hooks=hooks)
-        return self._clients[check]
+        library = requirements.require_package("httpx", "httpx")
+        hooks = event_hooks(self.timeout_s, _MAX_REPLY_BYTES, None)
+        return library.Client(headers=dict(self.headers), event_hooks=hooks)
 
 
 def bearer(key: str) -> dict[str, str]:
