@@ -153,9 +153,9 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_396,  # 1_100
-    "_kit": 1_916,  # 1_800
+    "_kit": 1_915,  # 1_800
     "memory": 1_346,  # 1_300
-    "models": 6_926,  # 7_300
+    "models": 6_904,  # 7_300
     "stores": 1_297,  # 1_500
     "corpus": 4_549,  # 4_600
     "data": 2_199,  # 2_100
@@ -171,7 +171,7 @@ MOST_LINES = {
     "experiment": 8_733,  # 7_600
     "notebook": 2_682,  # 2_600
     "testing": 1_221,  # 1_200
-    "cli": 2_925,  # 2_300
+    "cli": 2_908,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
@@ -76,9 +77,7 @@ def interval(low: Any, high: Any, write: Callable[[Any, float], str] = plain) ->
     return f"{write(ends[0], size)} to {write(ends[1], size)}"
 
 
-def signed_interval(low: Any, high: Any) -> str:
-    """Write the interval of a difference."""
-    return interval(low, high, signed)
+signed_interval = partial(interval, write=signed)  # of a difference
 
 
 def with_interval(value: Any, low: Any, high: Any) -> str:

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_lab.cli import completion
-from rag_lab.cli.shared_options import (
-    DEFAULT_DATASET,
-    Documents,
-    Person,
-    Settings,
-    open_pipeline,
-    parse_settings,
-    permissions_of_asker,
-)
+from rag_lab.cli import shared_options as shared
 from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError, RagLabError
 
@@ -48,16 +40,16 @@ _HELP = """\
 
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
-    dataset: Documents = DEFAULT_DATASET,
+    dataset: shared.Documents = shared.DEFAULT_DATASET,
     may_see: Annotated[
         list[str] | None, typer.Option(help="A permission of the asker, repeatable; '' for none at all.")
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Search the documents of this namespace alone.")] = None,
-    person: Person = None,
+    person: shared.Person = None,
     label: Annotated[
         bool, typer.Option("--label", help="Then choose the passage that answers: a label, by which variants compare.")
     ] = False,
-    settings: Settings = None,
+    settings: shared.Settings = None,
 ) -> None:
     """Answer a question from documents, with citations.
 
@@ -82,8 +74,8 @@ def ask(
             raise ConfigError(
                 f"{text!a} holds bytes that are no text in UTF-8; type it in a terminal that sends UTF-8."
             ) from None
-    pipeline = open_pipeline(dataset, settings)
-    permissions = permissions_of_asker(pipeline.dataset.corpus_dir, person, may_see)
+    pipeline = shared.open_pipeline(dataset, settings)
+    permissions = shared.permissions_of_asker(pipeline.dataset.corpus_dir, person, may_see)
     # The same is said of a namespace that is not there and of one that is closed: whose documents exist is no answer.
     asker = records.Question("asked", "", may_see=permissions, namespace=namespace)
     allowed = access.allowed_labels(pipeline.index.chunks.labels, asker)
@@ -176,11 +168,11 @@ def label_passage(pipeline: Pipeline, question: Question) -> None:
 
 
 def chat(
-    dataset: Documents = DEFAULT_DATASET,
+    dataset: shared.Documents = shared.DEFAULT_DATASET,
     session: Annotated[str | None, typer.Option(metavar="ID", help="The conversation to begin or go on with.")] = None,
     latest: Annotated[bool, typer.Option("--latest", help="Go on with the person's latest conversation.")] = False,
-    person: Person = None,
-    settings: Settings = None,
+    person: shared.Person = None,
+    settings: shared.Settings = None,
 ) -> None:
     """Talk with documents, with follow-up questions.
 
@@ -196,9 +188,9 @@ def chat(
     from rag_lab.assistant.chat import Chat
     from rag_lab.assistant.sessions import Sessions
 
-    pipeline = open_pipeline(dataset, settings)
+    pipeline = shared.open_pipeline(dataset, settings)
     corpus_dir = pipeline.dataset.corpus_dir
-    permissions = permissions_of_asker(corpus_dir, person, None)
+    permissions = shared.permissions_of_asker(corpus_dir, person, None)
     if latest and session is None:
         session = Sessions(pipeline.home).latest(person or "", str(corpus_dir.resolve()))
     talk = Chat(pipeline, session, person=person or "", may_see=permissions)
@@ -231,7 +223,7 @@ def _turn(talk: Chat, line: str) -> None:
     if command == "/quit":
         raise EOFError
     if command == "/set":
-        talk.set(parse_settings([rest]))
+        talk.set(shared.parse_settings([rest]))
         typer.echo(f"{rest.strip()} from now on.")
     elif command == "/again":
         before = next((turn.answer for turn in reversed(talk.turns) if turn.answer), "")
@@ -263,7 +255,7 @@ def write(
     topic: Annotated[str | None, typer.Argument(help="What the report is about.")] = None,
     dataset: Annotated[
         str, typer.Option(help="Whose documents are read: a name, or any folder.", autocompletion=completion.datasets)
-    ] = DEFAULT_DATASET,
+    ] = shared.DEFAULT_DATASET,
     parts: Annotated[int, typer.Option(min=1, max=20, help="Sections at most.")] = 5,
     style: Annotated[str, typer.Option(help="technical: precise values; general: for a broad audience.")] = "technical",
     out: Annotated[
@@ -273,8 +265,8 @@ def write(
         bool, typer.Option("--list", help="List the reports that were written, the newest first.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the calls are made.")] = False,
-    person: Person = None,
-    settings: Settings = None,
+    person: shared.Person = None,
+    settings: shared.Settings = None,
 ) -> None:
     """Write a report from documents.
 
@@ -300,8 +292,8 @@ def write(
         )
     if style not in ("technical", "general"):
         raise ConfigError(f"--style is technical or general, not {style!r}.")
-    pipeline = open_pipeline(dataset, settings)
-    permissions = permissions_of_asker(pipeline.dataset.corpus_dir, person, None)
+    pipeline = shared.open_pipeline(dataset, settings)
+    permissions = shared.permissions_of_asker(pipeline.dataset.corpus_dir, person, None)
     calls = 1 + 2 * parts
     typer.echo(f"At most {calls} calls of {pipeline.config.models.report}.", err=True)
     if calls >= _ASKS_FROM and not yes:

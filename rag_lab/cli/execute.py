@@ -11,15 +11,16 @@ import typer
 from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run, stopped_in_order
 from rag_lab.comparison.findings.search_sentences import race_sentences
 from rag_lab.experiment.forecast import caveats, cost_estimate, describe, power_forecast
-from rag_lab.experiment.plan import Plan
+from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.run import sweep
 from rag_lab.experiment.run.outputs import failures
-from rag_lab.experiment.run.run_options import RunOptions
+from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 from rag_lab.models.failover import small_model_note
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models, cost_of, read_race, retry_sentence
 
+__all__ = ["RunOptions", "as_jobs", "plan", "run_with_status", "start"]  # what commands need, by one import
 LONG_MINUTES = 2
 
 

@@ -66,11 +66,9 @@ def demo(out: shared.Out = None, jobs: shared.Jobs = "auto", yes: shared.Yes = F
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
     with _kernels_ahead(experiment, out):
-        from rag_lab.cli import execute
-        from rag_lab.experiment.plan import plan
-        from rag_lab.experiment.run.run_options import RunOptions, as_jobs
+        from rag_lab.cli.execute import RunOptions, as_jobs, plan, run_with_status
 
-        run = execute.run_with_status(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
+        run = run_with_status(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
         raise typer.Exit(1)
@@ -134,9 +132,7 @@ def sweep(
     """
     wants_kernels = executor == "local" and not cold and not dry_run
     with _kernels_ahead(experiment, out) if wants_kernels else nullcontext():
-        from rag_lab.cli import execute
-        from rag_lab.experiment.plan import plan
-        from rag_lab.experiment.run.run_options import RunOptions, as_jobs
+        from rag_lab.cli.execute import RunOptions, as_jobs, plan, start
 
         options = RunOptions(
             as_jobs(jobs, least=0 if executor == "workers" else 1),
@@ -149,7 +145,7 @@ def sweep(
             retry_failed=retry_failed,
         )
         planned = plan(experiment, settings=shared.parse_settings(settings or []), only=only or [], questions=questions)
-        execute.start(planned, out, options, dry_run, yes=yes)
+        start(planned, out, options, dry_run, yes=yes)
 
 
 def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager[object]:
@@ -206,10 +202,8 @@ def plan_(
     A margin, in the experiment file, is the largest mean loss that you would accept:
       margin: {retrieval.ndcg@5: 0.05}
     """
-    from rag_lab.cli import execute
+    from rag_lab.cli.execute import RunOptions, as_jobs, plan, run_with_status, start
     from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
-    from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.run_options import RunOptions, as_jobs
     from rag_lab.statistics.non_inferiority import LEAST_QUESTIONS
 
     if pilot is not None and pilot < LEAST_QUESTIONS:
@@ -222,9 +216,9 @@ def plan_(
         small = plan(pilot_of_experiment(checked.experiment, pilot), folder=checked.folder)
         options = RunOptions(as_jobs(jobs))
         if dry_run:
-            execute.start(small, None, options, dry_run)
+            start(small, None, options, dry_run)
             return
-        execute.run_with_status(small, None, options, yes=yes)
+        run_with_status(small, None, options, yes=yes)
     needed = power_text(power_forecast(checked, runs_of(checked, runs or [])), f"rag-lab plan {experiment}")
     typer.echo(needed or "Nothing is compared that could be planned: one variant, no quality metric, or a race.")
     shell.next_steps(f"rag-lab sweep {shlex.quote(str(experiment))} --dry-run   what it would run, and cost")
@@ -252,17 +246,15 @@ def run(
       rag-lab run --base laptop --set rerank.name=query_likelihood --dry-run
       rag-lab run --dataset path/to/my_dataset --metrics retrieval.ndcg@10,answer.abstention --answers 5
     """
-    from rag_lab.cli import execute
+    from rag_lab.cli.execute import RunOptions, plan, start
     from rag_lab.experiment.new_project import run_name
-    from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.run_options import RunOptions
 
     asked = _asked(dataset, base, settings, metrics, questions=questions, answers=answers, judge=judge)
     experiment = asked.experiment()
     checked = plan({"name": run_name(asked.name, experiment), **experiment})
     if asked.leaves_out_answers:
         typer.echo(_NO_ANSWERS, err=True)
-    execute.start(checked, out, RunOptions(), dry_run, scores=True, yes=yes)
+    start(checked, out, RunOptions(), dry_run, scores=True, yes=yes)
 
 
 def vary(
@@ -314,10 +306,8 @@ def vary(
           --metrics retrieval.ndcg@10,answer.abstention
       rag-lab vary retrieval.base_k=10,20,40 rerank.final_k=3,5 corpus.chunk_size=400,800 --design random -n 6
     """
-    from rag_lab.cli import execute
+    from rag_lab.cli.execute import RunOptions, as_jobs, plan, start
     from rag_lab.experiment.new_project import file_for, write_file
-    from rag_lab.experiment.plan import plan
-    from rag_lab.experiment.run.run_options import RunOptions, as_jobs
 
     of_design: dict[str, Any] = {"factors": parse_factors(factors), "design": design, "n": n}
     of_answers: dict[str, Any] = {"questions": questions, "answers": answers, "judge": judge}
@@ -333,7 +323,7 @@ def vary(
     else:
         write_file(path, whole, shell.command_line())
         typer.echo(f"Experiment: {path} (change it, and run it by `rag-lab sweep {path}`)", err=True)
-    execute.start(checked, out, RunOptions(as_jobs(jobs)), dry_run, yes=yes)
+    start(checked, out, RunOptions(as_jobs(jobs)), dry_run, yes=yes)
 
 
 def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:

@@ -37,8 +37,24 @@ class Embedded:
     seconds: float = 0.0
 
 
+class _Remembering:
+    """What remembering leaves as it is."""
+
+    __slots__ = ()
+    inner: protocols.Embedder | protocols.PairScorer
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the inner model's identity: remembering changes no result."""
+        return self.inner.identity()
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of a text or pair that the inner model reads; None where it does not say."""
+        return truncation.most_tokens(self.inner)
+
+
 @dataclass(frozen=True, slots=True)
-class RememberedEmbedder(protocols.EmbedsByKind):
+class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
     """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
 
     What the vectors took that are found made is added to `replayed`, what others take to `embedded`.
@@ -49,15 +65,6 @@ class RememberedEmbedder(protocols.EmbedsByKind):
     progress: Watch = False  # of the texts that must be embedded: a bar on stderr, or what is told
     replayed: Replayed = field(default_factory=Replayed, compare=False)
     embedded: Embedded = field(default_factory=Embedded, compare=False)
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the inner embedder's identity: remembering changes no vector."""
-        return self.inner.identity()
-
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens of a text that the inner embedder reads; None where it does not say."""
-        return truncation.most_tokens(self.inner)
 
     def text_tokens(self, texts: Sequence[str], kind: protocols.TextKind) -> list[int]:
         """Count as the inner embedder does; 0 where it counts nothing."""
@@ -142,21 +149,12 @@ class RememberedEmbedder(protocols.EmbedsByKind):
 
 
 @dataclass(frozen=True)
-class RememberedScorer:
+class RememberedScorer(_Remembering):
     """A `PairScorer` that asks `inner` only for pairs it has not seen; what those took is added to `replayed`."""
 
     inner: protocols.PairScorer
     memory: Memory
     replayed: Replayed = field(default_factory=Replayed, compare=False)
-
-    def identity(self) -> Mapping[str, Any]:
-        """The inner scorer's: remembering changes no score."""
-        return self.inner.identity()
-
-    @property
-    def most_tokens(self) -> int | None:
-        """The most tokens of a pair that the inner scorer reads; None where it does not say."""
-        return truncation.most_tokens(self.inner)
 
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Count as the inner scorer does; 0 where it counts nothing."""

@@ -139,21 +139,6 @@ def chat_model(model: str | Any, purpose: str = "") -> protocols.ChatModel:
     return MeteredChat(found, model if isinstance(model, str) else repr(found), ledger, payer, purpose)
 
 
-def embedder(model: str | Any) -> protocols.Embedder:
-    """Return the embedding model of this name, e.g. `sentence_transformers:minilm`; see `chat_model`."""
-    return cast(protocols.Embedder, model_of(providers.EMBEDDERS, model))
-
-
-def cross_encoder(model: str | Any) -> protocols.PairScorer:
-    """Return the cross-encoder of this name, e.g. `sentence_transformers:bge-reranker-v2-m3`; see `chat_model`."""
-    return cast(protocols.PairScorer, model_of(providers.CROSS_ENCODERS, model))
-
-
-def query_likelihood(model: str | Any) -> protocols.PairScorer:
-    """Return the query-likelihood scorer of this name, e.g. `transformers:smollm2`; see `chat_model`."""
-    return cast(protocols.PairScorer, model_of(providers.QUERY_LIKELIHOODS, model))
-
-
 def spec_of(model: object) -> str:
     """Return the name by which a shared model was asked for, or '' for a model of another origin."""
     inner = getattr(model, "inner", model)  # metered, or remembering what it was asked
@@ -184,6 +169,12 @@ def model_of(kind: Kind, model: str | Any) -> Any:
         elif key not in _NAMED:
             _NAMED[key] = custom_models.named_model(kind, model, target)
         return _NAMED[key]
+
+
+# Each returns the model of a name, e.g. `sentence_transformers:minilm`, or of an object; see `chat_model`.
+embedder: Callable[[Any], protocols.Embedder] = partial(model_of, providers.EMBEDDERS)
+cross_encoder: Callable[[Any], protocols.PairScorer] = partial(model_of, providers.CROSS_ENCODERS)
+query_likelihood: Callable[[Any], protocols.PairScorer] = partial(model_of, providers.QUERY_LIKELIHOODS)
 
 
 def _target(text: str) -> Callable[..., Any]:

@@ -221,7 +221,7 @@ def test_a_sweep_that_is_stopped_is_status_130_and_says_what_goes_on(rag_lab, ex
     status, _, err = rag_lab("sweep", "e.yaml", "--jobs", "2")
     assert status == 130
     assert err.endswith("Start it again and it goes on where it was: rag-lab sweep e.yaml --jobs 2\n")
-    monkeypatch.setattr("rag_lab.cli.ask.open_pipeline", stop)
+    monkeypatch.setattr("rag_lab.cli.shared_options.open_pipeline", stop)
     status, _, err = rag_lab("ask", "Why?")
     assert status == 130 and "Traceback" not in err
 

@@ -24,6 +24,7 @@ from rag_lab.models.local.local_model import LocalModel, MachineMeter, keep_conv
 _LOG = logging.getLogger(__name__)
 Count = Callable[[str], int]
 _LETTERS = 16  # of a digest
+_TEXTS_COUNTED = 65_536  # remembered: many questions find the same passages
 _TEXT_PARTS = ("text_config", "decoder", "generator", "text_encoder")  # where other configurations keep what is asked
 _LOADING = threading.Lock()
 _CONTEXT_UNNAMED = 4096  # for models without positions, as Mamba
@@ -157,6 +158,11 @@ class OnCausalLM(LocalModel):
     def loaded(self) -> CausalLM:
         """The model with its tokenizer."""
         return self.settings.load()
+
+    @cached_property
+    def _count(self) -> Count:
+        counter = token_counter(weights.find(self.name), self.settings.tokenizer)
+        return lru_cache(_TEXTS_COUNTED)(counter)
 
 
 def readable(source: weights.Source) -> str:
@@ -313,7 +319,3 @@ class QueryLikelihoodScorer(OnCausalLM):
             float(values[asked - 1 - first : len(row) - 1 - first].mean())
             for (row, asked), values in zip(batch, likelihoods, strict=True)
         ]
-
-    @cached_property
-    def _count(self) -> Count:
-        return token_counter(weights.find(self.settings.name), self.settings.tokenizer)

@@ -7,9 +7,9 @@ of the template.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from rag_lab.errors import ModelError
@@ -222,10 +222,6 @@ class TransformersChat(causal.OnCausalLM):
     def count_tokens(self, text: str) -> int:
         """Return the exact number of tokens; the tokenizer counts alone, from the second process on without torch."""
         return self._count(text)
-
-    @cached_property
-    def _count(self) -> Callable[[str], int]:
-        return lru_cache(65_536)(causal.token_counter(weights.find(self.settings.name), self.settings.tokenizer))
 
     @cached_property
     def loaded(self) -> causal.CausalLM:

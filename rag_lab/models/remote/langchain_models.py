@@ -18,16 +18,7 @@ from rag_lab._kit.digest import source_digest
 from rag_lab._kit.machine import timed
 from rag_lab._kit.registry import Kind, Module
 from rag_lab.errors import ConfigError, ModelError
-from rag_lab.models import prices, truncation
-from rag_lab.models.protocols import (
-    LISTENER,
-    SAMPLING,
-    ChatReply,
-    ChatRequest,
-    Message,
-    split_thinking,
-    with_least_thinking,
-)
+from rag_lab.models import prices, protocols, truncation
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
 from rag_lab.models.remote import replies
 from rag_lab.models.remote.retries import CallFailed, RemoteModel, in_parallel
@@ -74,7 +65,7 @@ def is_another(asked: str, told: str) -> bool:
     return "".join(one) not in "".join(other) or bool(({*other} ^ {*one}) & _SIZES)
 
 
-def to_langchain_messages(messages: Sequence[Message]) -> list[BaseMessage]:
+def to_langchain_messages(messages: Sequence[protocols.Message]) -> list[BaseMessage]:
     """Return LangChain's messages."""
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
@@ -88,13 +79,13 @@ def to_langchain_messages(messages: Sequence[Message]) -> list[BaseMessage]:
     return written
 
 
-def from_langchain_message(message: AIMessage) -> ChatReply:
+def from_langchain_message(message: AIMessage) -> protocols.ChatReply:
     """Return the text, thinking and token counts of LangChain's reply; `error` where there is neither text nor cut."""
     usage, metadata = message.usage_metadata, message.response_metadata
     blocked = (metadata.get("prompt_feedback") or {}).get("block_reason")
     ended = metadata.get("finish_reason") or metadata.get("done_reason") or blocked or ""
     reason = str(ended).rpartition(".")[2].lower()
-    text, inline = split_thinking(message.text)
+    text, inline = protocols.split_thinking(message.text)
     thought = message.additional_kwargs.get("reasoning_content")  # of OpenAI-compatible servers; others have blocks
     if not isinstance(thought, str) or not thought:
         blocks: list[Any] = message.content if isinstance(message.content, list) else []
@@ -112,7 +103,7 @@ def from_langchain_message(message: AIMessage) -> ChatReply:
     elif not text and (reason in _REFUSED or not (thinking or reason in _CUT_OFF)):
         error = f"The model returned no text (finish reason: {reason or 'none given'})."
         transient = not reason or reason in _ACCIDENTS  # a model that has ended says so
-    return ChatReply(
+    return protocols.ChatReply(
         text=text,
         thinking=thinking,
         tokens_in=usage["input_tokens"] if usage else 0,
@@ -130,7 +121,7 @@ class LangChainChat(RemoteModel):
 
     constrains_json = False
     provider = "langchain"
-    takes: tuple[str, ...] = SAMPLING  # settings of sampling, next to the temperature, that it can be asked for
+    takes: tuple[str, ...] = protocols.SAMPLING  # settings of sampling that it can be asked for, beside temperature
     streaming: Mapping[str, Any] = {}  # what its client takes to stream, beside the options of a call
     least_thinking_tokens = 0  # that it cannot do without: room for them is left whatever is asked for
 
@@ -147,17 +138,17 @@ class LangChainChat(RemoteModel):
         least = self.least_thinking_tokens
         return {**super().identity(), **({"least_thinking_tokens": least} if least else {})}
 
-    def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
+    def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
         """Return one reply for each request, in order, at most `concurrency` at a time."""
-        wanted = [with_least_thinking(self, request) for request in requests]
+        wanted = [protocols.with_least_thinking(self, request) for request in requests]
         if requests:
             _ = self._client, self._breaker  # a missing key is one error, before any thread starts
             self.check(wanted)
         return in_parallel(self.reply_to, wanted, self.concurrency)
 
-    def check(self, requests: Sequence[ChatRequest]) -> None:
+    def check(self, requests: Sequence[protocols.ChatRequest]) -> None:
         """Refuse settings that it does not take, before anything is sent. Providers add to it."""
-        for name in SAMPLING:
+        for name in protocols.SAMPLING:
             if name not in self.takes and any(name in request.sampling for request in requests):
                 raise ModelError(f"{self!r} takes no {name}; leave answer.{name} at null.")
 
@@ -165,13 +156,13 @@ class LangChainChat(RemoteModel):
         """Return an upper estimate: asking the provider would cost a call each time."""
         return truncation.estimated_tokens(text)
 
-    def call_options(self, request: ChatRequest) -> dict[str, Any]:
+    def call_options(self, request: protocols.ChatRequest) -> dict[str, Any]:
         """Return what `invoke` gets for this request. Providers override it."""
         return {"max_tokens": request.most_tokens_out, "temperature": request.temperature, **request.sampling}
 
-    def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
+    def invoke(self, messages: list[BaseMessage], request: protocols.ChatRequest) -> AIMessage:
         """Return the model's reply to this request. Providers override it where options are not enough."""
-        listener = LISTENER.get()
+        listener = protocols.LISTENER.get()
         if listener is None or request.thinking:
             message: AIMessage = self._client.invoke(messages, **self.call_options(request))
             return message
@@ -183,9 +174,9 @@ class LangChainChat(RemoteModel):
                 listener(hide_known(message.text))
             return message
         finally:
-            LISTENER.set(None)  # another attempt is asked for as a whole
+            protocols.LISTENER.set(None)  # another attempt is asked for as a whole
 
-    def reply_to(self, request: ChatRequest) -> ChatReply:
+    def reply_to(self, request: protocols.ChatRequest) -> protocols.ChatReply:
         """Return the reply to one request, by one call. Providers that need more calls for it override it."""
         start = time.perf_counter()
         messages, most = (
@@ -197,7 +188,7 @@ class LangChainChat(RemoteModel):
         except CallFailed as error:
             seconds = time.perf_counter() - start if error.asked else 0.0
             reason = one_line(str(error), _REASON_CHARS)
-            return ChatReply(error=reason, transient=error.transient, asked=error.asked, seconds=seconds)
+            return protocols.ChatReply(error=reason, transient=error.transient, asked=error.asked, seconds=seconds)
         reply = from_langchain_message(message)
         told = str(message.response_metadata.get("model_name") or "")
         if self.answers_as and is_another(self.answers_as, told):
@@ -249,7 +240,7 @@ class LangChainCustomChat(LangChainChat):
         self._identity = {**described(module.value), "source": module.source}
         name = str(known.get("ls_model_name") or type(module.value).__name__)
         super().__init__(name, module.value, concurrency=4 if self._has_key else 1)  # what runs here may allow no more
-        self.takes = tuple(field for field in SAMPLING if field in type(module.value).model_fields)
+        self.takes = tuple(field for field in protocols.SAMPLING if field in type(module.value).model_fields)
 
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, what it was made with, and the digest of its source; never a key."""
@@ -260,7 +251,7 @@ class LangChainCustomChat(LangChainChat):
         """Whether it needs a key, or has a price: what runs on this machine costs nothing."""
         return self._has_key or prices.price(self.provider, self.name) is not None
 
-    def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
+    def invoke(self, messages: list[BaseMessage], request: protocols.ChatRequest) -> AIMessage:
         """Ask a copy with the request's settings."""
         model = self._client
         length = next((field for field in _LENGTHS if field in type(model).model_fields), "")
