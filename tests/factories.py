@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
-from rag_lab.statistics.effects import design, design_effects, effects_table
+from rag_lab.statistics.effects import design_effects, effects_table, read_factors
 from rag_lab.statistics.families import Options, Pairs, answers, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.intervals import Interval, PairedDifference, Sample, mean_intervals, paired_differences
 
@@ -116,7 +116,9 @@ def effects(
     scores: pd.DataFrame, values: Mapping[Any, Mapping[str, Any]], baseline: Any, planned: str = ""
 ) -> pd.DataFrame:
     """Return the effects that the variants with these values of the factors can show."""
-    wanted = design_effects(scores, design(scores, values, baseline, planned=planned))
+    scored = set(scores.loc[scores["status"] == "scored", "variant_id"])
+    known = {variant: values[variant] for variant in values if variant in scored or variant == baseline}
+    wanted = design_effects(scores, read_factors(known, baseline, planned=planned))
     return effects_table(wanted, answers(scores, [one.hypothesis for one in wanted]))
 
 

@@ -25,7 +25,7 @@ OnText = Callable[[str], object]
 DEFAULTS = {"conversation.memory": "summary_and_exchange", "query.rewrite": "follow_ups"}
 
 
-@rich_display("rag_lab.notebook.views.chat_view:chat_view")
+@rich_display("rag_lab.notebook.views.data_view:chat_view")
 class Chat:
     """One conversation.
 

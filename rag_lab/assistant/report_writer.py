@@ -50,7 +50,7 @@ class ReportSection:
     problem: str = ""  # why there is no text, or why it is the draft
 
 
-@rich_display("rag_lab.notebook.views.chat_view:report_view")
+@rich_display("rag_lab.notebook.views.data_view:report_view")
 @dataclass(frozen=True)
 class WrittenReport:
     """A report with its sources, and what its calls were."""

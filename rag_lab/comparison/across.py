@@ -154,11 +154,7 @@ class Shared:
 
 
 def shared(runs: Runs) -> Shared:
-    """Return what both runs asked.
-
-    Raises:
-        RagLabError: if that is nothing, or the runs declare different clusters.
-    """
+    """Return what both runs asked."""
     asked = []
     for one in runs:  # two datasets may both have a `q1`
         scored = set(one.scores["question_id"])

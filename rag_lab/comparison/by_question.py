@@ -14,9 +14,9 @@ import pandas as pd
 
 from rag_lab._kit.wording import number
 from rag_lab.comparison.passages import Ranking, ranking
+from rag_lab.comparison.tables.bounds import WhyFailed
 from rag_lab.comparison.tables.changes import TOP, answer_words
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.comparison.tables.why_failed import WhyFailed
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import split_thinking
 from rag_lab.records import QUERY_CLASSES, Question, Trace

@@ -14,7 +14,6 @@ from rag_lab.comparison.tables import bounds, changes, costs, evidence, hyde_stu
 from rag_lab.comparison.tables import effects as modules
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.sum_of_parts import sum_of_parts
-from rag_lab.comparison.tables.why_failed import why_failed
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
@@ -53,7 +52,7 @@ class Comparison(RunTables):
     # Where each labelled piece of evidence was lost under each variant, or that its answer uses it.
     evidence = cached_property(evidence.waterfall)
     # Why each wrong answer is wrong, where a variant reads the labelled evidence.
-    why_failed = cached_property(lambda self: why_failed(self, self.evidence))
+    why_failed = cached_property(lambda self: bounds.why_failed(self, self.evidence))
     # What each variant reaches of the gain from a closed book to the labelled evidence; empty without bounds.
     gain = cached_property(bounds.reachable_gain)
     # What models were sent and did not read, of each variant.

@@ -292,9 +292,9 @@ def _write_beir(dataset: Dataset, documents: Documents, target: Path) -> list[Pr
         rows.append({"_id": docno(*place), "title": title, "text": text})
     _write_lines(target / "corpus.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
     found, problems = judged(dataset, documents)
-    queries = [{"_id": word(q.question_id), "text": q.text, "metadata": {"answers": q.answers}} for q, _ in found]
+    queries = [{"_id": docno(q.question_id), "text": q.text, "metadata": {"answers": q.answers}} for q, _ in found]
     _write_lines(target / "queries.jsonl", (json.dumps(query, ensure_ascii=False) for query in queries))
-    scores = [f"{word(q.question_id)}\t{docno(*place)}\t{n}" for q, grades in found for place, n in grades.items()]
+    scores = [f"{docno(q.question_id)}\t{docno(*place)}\t{n}" for q, grades in found for place, n in grades.items()]
     _write_lines(target / "qrels/test.tsv", ["query-id\tcorpus-id\tscore", *scores])
     return problems
 
@@ -313,8 +313,8 @@ Run = dict[str, dict[str, float]]  # question -> document -> score, best first
 _SAFE = "".join(chr(code) for code in range(33, 127) if chr(code) not in "%<>")
 
 
-def docno(source: str, page: int | None) -> str:
-    """Return the number of a document, which holds no whitespace."""
+def docno(source: str, page: int | None = None) -> str:
+    """Return the number of a document, or of what else has an id; whitespace, which separates fields, is `%20`."""
     return quote(source if page is None else f"{source}#p{page}", safe=_SAFE)
 
 
@@ -345,20 +345,20 @@ def run_of(traces: Iterable[Trace]) -> Run:
 def write_topics(path: Path, questions: Iterable[Question]) -> None:
     """Write the questions' ids and texts; a `<`, which would begin a tag, becomes a space."""
     texts = ((question.question_id, " ".join(question.text.replace("<", " ").split())) for question in questions)
-    _write_lines(path, (f"<top>\n<num> Number: {word(name)}\n<title> {text}\n</top>" for name, text in texts))
+    _write_lines(path, (f"<top>\n<num> Number: {docno(name)}\n<title> {text}\n</top>" for name, text in texts))
 
 
 def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, float]]) -> None:
     """Write lines of question, 0, document, grade."""
     items = ((asked, name, grade) for asked, found in qrels.items() for name, grade in found.items())
-    _write_lines(path, (f"{word(asked)} 0 {name} {grade}" for asked, name, grade in items))
+    _write_lines(path, (f"{docno(asked)} 0 {name} {grade}" for asked, name, grade in items))
 
 
 def write_run(path: Path, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
     """Write lines of question, Q0, document, rank (from 1), score and `tag`, the run's name."""
     ranked = ((asked, rank, *item) for asked, found in run.items() for rank, item in enumerate(found.items(), start=1))
     _write_lines(
-        path, (f"{word(asked)} Q0 {name} {rank} {score:.6f} {word(tag)}" for asked, rank, name, score in ranked)
+        path, (f"{docno(asked)} Q0 {name} {rank} {score:.6f} {docno(tag)}" for asked, rank, name, score in ranked)
     )
 
 
@@ -373,8 +373,3 @@ def _docno_for(question: Question, place: Evidence | Hit) -> str:
     is_whole = any(item.source == source and item.page is None for item in judged)
     names_files = bool(judged) and all(item.page is None and item.quote is None for item in judged)
     return docno(source, None if is_whole or names_files else place.page)
-
-
-def word(text: str) -> str:
-    """Return an id without whitespace, which separates the fields."""
-    return quote(text, safe=_SAFE)

@@ -1,27 +1,23 @@
 """What `rag-lab compare` prints: one screen, or the tables of a comparison in one of four formats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
+
+import pandas as pd
 
 from rag_lab._kit.wording import DASH, interval, listing, p_value, plain, signed, signed_interval, some_of, text_table
 from rag_lab.comparison.across import AcrossRuns, compare_runs
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings import conclusions, recommendation, search_sentences, trace_findings, verdict
-from rag_lab.comparison.findings.next_command import next_command
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import shown
 from rag_lab.report.score_tables import CORRECTIONS, tables_across
 from rag_lab.report.table import Table, escape_latex, escape_markdown
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_manifest import cost_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Format = Literal["text", "markdown", "latex", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -159,7 +155,7 @@ def screen(comparison: Comparison) -> str:
             for sentence in trace_findings.baseline_sentence(comparison)
         ]
     sentences += search_sentences.race_sentences(comparison.race, cost_of(run))[:2] if comparison.race else []
-    following = next_command(comparison)
+    following = recommendation.next_command(comparison)
     return _screen(sentences, parts) + (
         f"\n{fill(shown(following), WIDTH, break_long_words=False)}\n" if following else ""
     )

@@ -1,8 +1,8 @@
 """Effects, fronts and pairs of variants as figures."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import pandas as pd
 
 from rag_lab._kit.wording import counted, number, signed
 from rag_lab.comparison.comparison import Comparison
@@ -13,10 +13,6 @@ from rag_lab.report import figures as look
 from rag_lab.report.figures import ABOVE, BELOW, FONT_SIZE, INK, MUTED, SAME, SHADE, ShownFigure, literal
 from rag_lab.statistics.intervals import TIE
 from rag_lab.statistics.scales import SHARE
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 LABEL_CHARS = 56
 _STYLES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))

@@ -10,9 +10,10 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup, escape
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rag_lab._kit.wording import number
@@ -20,12 +21,8 @@ from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.comparison.tables.evidence import State
 from rag_lab.evaluation.coverage import covers
+from rag_lab.records import Hit, Question
 from rag_lab.statistics.scales import SHARE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from rag_lab.records import Hit, Question
 
 PIXELS_PER_POINT = 2  # sharp on screens of twice the density
 

@@ -1,11 +1,11 @@
 """The tables of scores, differences and effects, and what a sweep cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isclose
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from rag_lab._kit.wording import DASH, interval, number, p_value, plain, short_verdict, signed, signed_interval
 from rag_lab.comparison.across import AcrossRuns
@@ -18,10 +18,6 @@ from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
 from rag_lab.statistics.noise_components import noise_floor
 from rag_lab.statistics.verdict import resolution
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 CORRECTIONS = {"max_t": "max-T", "bh": "Benjamini-Hochberg", "none": "none"}
 _COVERAGE_HEADER = ("metric", "variants", "asked", "scored", "failed", "not applicable", "reasons")

@@ -33,13 +33,31 @@ _BOUND_HALVINGS = 40
 def p_mean_not_positive(values: Floats, worst: Floats) -> Floats:
     """Return for each column of `values`, (m, k), the one-sided p-value of its mean being zero or less, (k,).
 
-    Values are independent down each column; `worst`, (k,), is the least value that is possible, below zero.
+    Values are independent down each column; `worst`, (k,), is the least value that is possible, below zero. The weights
+    are independent exponential numbers without their sum. The transform of the weighed sum is the product of
+    1 / (1 + z value). It is inverted along the line through the saddle point (Daniels 1954, "Saddlepoint Approximations
+    in Statistics"), on which it falls off fastest.
     """
     appended = np.vstack([values, worst])
     result = np.ones(appended.shape[1])
     some = (appended > 0).any(axis=0)
-    if some.any():
-        result[some] = _integral(appended[:, some])
+    if not some.any():
+        return result
+    weighed = appended[:, some]
+    saddle = _saddle(weighed, np.ones_like(weighed))
+    slopes = weighed / (1 + saddle * weighed)
+    width = 1 / np.sqrt((slopes**2).sum(axis=0) + 1 / saddle**2)
+    total = np.zeros(weighed.shape[1])
+    for step in range(_N_STEPS):
+        height = width * np.sinh(_STEP * step)
+        fallen = np.log1p((height * slopes) ** 2).sum(axis=0) / 2 + np.log(np.hypot(1, height / saddle))
+        if fallen.min() > _NOTHING:
+            break
+        turned = np.arctan(height * slopes).sum(axis=0) + np.arctan(height / saddle)
+        part = np.exp(-fallen) * np.cos(turned) * width * np.cosh(_STEP * step)
+        total += part / 2 if step == 0 else part
+    at_saddle = np.exp(-np.log1p(saddle * weighed).sum(axis=0)) / saddle
+    result[some] = np.clip(total * _STEP * at_saddle / np.pi, 0.0, 1.0)
     return result
 
 
@@ -53,28 +71,6 @@ def p_mean_about(values: Floats, times: Floats, worst: Floats) -> Floats:
     spread = (weights * (appended / (1 + saddle * appended)) ** 2).sum(axis=0) + 1 / saddle**2
     height = np.exp(-(weights * np.log1p(saddle * appended)).sum(axis=0)) / saddle
     return np.asarray(np.clip(height / np.sqrt(2 * np.pi * spread), 0.0, 1.0))
-
-
-def _integral(values: Floats) -> Floats:
-    """Return P(sum of E_i values_i <= 0), (k,), for independent exponential E_i: such weights, without their sum.
-
-    The transform of that sum is the product of 1 / (1 + z values_i). It is inverted along the line through the saddle
-    point (Daniels 1954, "Saddlepoint Approximations in Statistics"), on which it falls off fastest.
-    """
-    saddle = _saddle(values, np.ones_like(values))
-    slopes = values / (1 + saddle * values)
-    width = 1 / np.sqrt((slopes**2).sum(axis=0) + 1 / saddle**2)
-    total = np.zeros(values.shape[1])
-    for step in range(_N_STEPS):
-        height = width * np.sinh(_STEP * step)
-        fallen = np.log1p((height * slopes) ** 2).sum(axis=0) / 2 + np.log(np.hypot(1, height / saddle))
-        if fallen.min() > _NOTHING:
-            break
-        turned = np.arctan(height * slopes).sum(axis=0) + np.arctan(height / saddle)
-        part = np.exp(-fallen) * np.cos(turned) * width * np.cosh(_STEP * step)
-        total += part / 2 if step == 0 else part
-    at_saddle = np.exp(-np.log1p(saddle * values).sum(axis=0)) / saddle
-    return np.asarray(np.clip(total * _STEP * at_saddle / np.pi, 0.0, 1.0))
 
 
 def _saddle(values: Floats, times: Floats) -> Floats:

@@ -35,7 +35,6 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rag_lab.errors import ConfigError
 from rag_lab.statistics.families import Hypothesis
 from rag_lab.statistics.summaries import frame
 from rag_lab.statistics.verdict import Answer
@@ -350,20 +349,3 @@ def effects_table(wanted: Sequence[Effect], found: Mapping[Hypothesis, Answer]) 
         tested = (answer.p_value, answer.p_corrected, d.effect_size, answer.verdict, answer.doubt)
         rows.append((*what, d.n, d.mean, d.low, d.high, *tested, answer.family.name, answer.smallest_difference))
     return frame(rows, EFFECT_COLUMNS)
-
-
-def design(
-    scores: pd.DataFrame,
-    values: Mapping[Any, Mapping[str, Any]],
-    baseline: Any,
-    *,
-    planned: str = "",
-    same: Iterable[tuple[Mapping[str, Any], Any]] = (),
-) -> Factors:
-    """Return the design of the variants that have any score; see `read_factors`."""
-    present = set(scores.loc[scores["status"] == "scored", "variant_id"].unique()) | {baseline}
-    try:
-        known = {variant: one for variant, one in values.items() if variant in present}
-        return read_factors(known, baseline, planned=planned, same=same)
-    except ValueError as error:
-        raise ConfigError(f"No effects can be computed: {error}.") from None

@@ -365,28 +365,20 @@ def paired_differences(
     found = usual_bounds(canonical, confidence, seed, is_bca=False)
     known = [None] * len(pairs) if reach is None else reach
     furthest = [max(float(np.abs(v).max(initial=0)), r or 0.0) for v, r in zip(values, known, strict=True)]
-    intervals = [
-        _interval(column, found.get(column.key), ends, int(np.count_nonzero(column.sums)), confidence)
-        for column, ends in zip(canonical, [(-most, most) if most else (None, None) for most in furthest], strict=True)
-    ]
-    return [
-        _paired(values[i], canonical[i], found, flips[i], furthest[i] if known[i] else None)
-        for i, found in enumerate(intervals)
-    ]
-
-
-def _paired(values: Floats, column: Units, found: Interval, flip: bool, most: float | None) -> PairedDifference:
-    """Return the result for a canonical column, the mirror image of a - b where `flip`; none differ by above `most`."""
-    mean, low, high = found.mean, found.low, found.high
-    if most is not None and low is not None and high is not None:
-        low, high = max(low, -most), min(high, most)
-    if flip:
-        mean, low, high = (None if one is None else 0.0 - one for one in (mean, high, low))
-    n, g, wins, losses = len(values), len(column.sums), int((values > 0).sum()), int((values < 0).sum())
-    sd = float(np.std(np.sort(-values if flip else values), ddof=1)) if n > 1 else None
-    se = column.standard_error if n else None
-    differing = int(np.count_nonzero(column.sums))
-    return PairedDifference(mean, low, high, wins, n - wins - losses, losses, n, sd, found.reason, se, g, differing)
+    results = []
+    for v, column, flip, most, r in zip(values, canonical, flips, furthest, known, strict=True):
+        differing, ends = int(np.count_nonzero(column.sums)), (-most, most) if most else (None, None)
+        one = _interval(column, found.get(column.key), ends, differing, confidence)
+        mean, low, high = one.mean, one.low, one.high
+        if r and low is not None and high is not None:
+            low, high = max(low, -most), min(high, most)
+        if flip:
+            mean, low, high = (None if end is None else 0.0 - end for end in (mean, high, low))
+        n, wins, losses = len(v), int((v > 0).sum()), int((v < 0).sum())
+        sd = float(np.std(np.sort(-v if flip else v), ddof=1)) if n > 1 else None
+        spread = (sd, one.reason, column.standard_error if n else None, len(column.sums), differing)
+        results.append(PairedDifference(mean, low, high, wins, n - wins - losses, losses, n, *spread))
+    return results
 
 
 def _interval(column: Units, bounds: Bounds | None, ends: Ends, n_differing: int, confidence: float) -> Interval:

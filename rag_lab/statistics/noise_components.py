@@ -11,14 +11,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
 from rag_lab._kit.wording import counted
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 NOT_MEASURED = "not measured: no question has two scores under one variant"
 
 
@@ -57,9 +54,34 @@ def components(values: Sequence[float], questions: Sequence[Hashable], repeats: 
     """Return the components of finite scores of one variant and metric; several of one repeat are its judgements."""
     if not len(values):
         return NoiseComponents(None, None, None, 0, 0.0, 0.0)
-    order = np.argsort(np.asarray(values, dtype=float), kind="stable")  # sums must not depend on the order given
-    outer, inner = _codes([questions[i] for i in order]), _codes([(questions[i], repeats[i]) for i in order])
-    return _moments(np.asarray(values, dtype=float)[order], outer, inner)
+    rows = pd.DataFrame({"value": values, "question": questions, "repeat": repeats})
+    rows = rows.sort_values("value", kind="stable")  # sums must not depend on the order given
+    scores, outer = rows["value"].to_numpy(dtype=float), rows.groupby("question", sort=False).ngroup().to_numpy()
+    inner = rows.groupby(["question", "repeat"], sort=False).ngroup().to_numpy()
+    # The three sums of squares are equated to their expectations, from the innermost out.
+    n, n_inner, n_outer = len(scores), int(inner.max()) + 1, int(outer.max()) + 1
+    size_inner, size_outer = np.bincount(inner), np.bincount(outer)
+    parent = np.zeros(n_inner, dtype=np.int64)
+    parent[inner] = outer
+    mean_inner = np.bincount(inner, scores) / size_inner
+    mean_outer = np.bincount(outer, scores) / size_outer
+    ss_judge = float(((scores - mean_inner[inner]) ** 2).sum())
+    ss_generation = float((size_inner * (mean_inner - mean_outer[parent]) ** 2).sum())
+    ss_question = float((size_outer * (mean_outer - scores.mean()) ** 2).sum())
+    within = float((size_inner**2 / size_outer[parent]).sum())
+    overall = float((size_inner**2).sum()) / n
+    judge = ss_judge / (n - n_inner) if n > n_inner else None
+    generation = question = None
+    if n_inner > n_outer:
+        generation = max(0.0, (ss_generation - (judge or 0.0) * (n_inner - n_outer)) / (n - within))
+    if n_outer > 1:
+        noise = (judge or 0.0) * (n_outer - 1) + (generation or 0.0) * (within - overall)
+        question = max(0.0, (ss_question - noise) / (n - float((size_outer**2).sum()) / n))
+    # Exactly zero is what is rounding.
+    question, generation, judge = (
+        0.0 if one is not None and one < 1e-18 else one for one in (question, generation, judge)
+    )
+    return NoiseComponents(question, generation, judge, n_outer, n_inner / n_outer, n / n_inner)
 
 
 def noise(scores: pd.DataFrame, metric: str) -> NoiseComponents:
@@ -119,38 +141,3 @@ def noise_sentence(found: NoiseComponents, metric: str) -> str:
         f"The variance of {metric} is {shares}; noise alone makes a difference of up to {floor.value:.3f} between two "
         f"variants 95% of the time ({counted(found.n_questions, 'question')}, {found.repeats:.3g} repeats)."
     )
-
-
-def _moments(values: Floats, outer: Codes, inner: Codes) -> NoiseComponents:
-    """Equate the three sums of squares to their expectations, from the innermost out."""
-    n, n_inner, n_outer = len(values), int(inner.max()) + 1, int(outer.max()) + 1
-    size_inner, size_outer = np.bincount(inner), np.bincount(outer)
-    parent = np.zeros(n_inner, dtype=np.int64)
-    parent[inner] = outer
-    mean_inner = np.bincount(inner, values) / size_inner
-    mean_outer = np.bincount(outer, values) / size_outer
-    ss_judge = float(((values - mean_inner[inner]) ** 2).sum())
-    ss_generation = float((size_inner * (mean_inner - mean_outer[parent]) ** 2).sum())
-    ss_question = float((size_outer * (mean_outer - values.mean()) ** 2).sum())
-    within = float((size_inner**2 / size_outer[parent]).sum())
-    overall = float((size_inner**2).sum()) / n
-    judge = ss_judge / (n - n_inner) if n > n_inner else None
-    generation = None
-    if n_inner > n_outer:
-        generation = max(0.0, (ss_generation - (judge or 0.0) * (n_inner - n_outer)) / (n - within))
-    question = None
-    if n_outer > 1:
-        noise = (judge or 0.0) * (n_outer - 1) + (generation or 0.0) * (within - overall)
-        question = max(0.0, (ss_question - noise) / (n - float((size_outer**2).sum()) / n))
-    return NoiseComponents(_clean(question), _clean(generation), _clean(judge), n_outer, n_inner / n_outer, n / n_inner)
-
-
-def _codes(names: Sequence[Hashable]) -> Codes:
-    """Return a number from 0 for each name."""
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return np.array([numbers[name] for name in names], dtype=np.int64)
-
-
-def _clean(variance: float | None) -> float | None:
-    """Return exactly zero for what is rounding."""
-    return 0.0 if variance is not None and variance < 1e-18 else variance

@@ -262,8 +262,9 @@ BEST_COLUMNS = ("variant_id", "metric", "against", *ANSWER_COLUMNS)
 class NotWorse:
     """The one-sided p-value of "not worse by more than the margin" of one contrast, or why there is none.
 
-    `difference` is the mean with failures at the ends of the range, in the direction of the scores; `n_failed` counts
-    the questions on which a variant of the contrast failed.
+    `difference` is the mean in the direction of the scores, with failures of variants with a positive weight at the
+    worst value, of the others at the best; `n_failed` counts the questions on which a variant of the contrast failed.
+    `reason` is empty where there is a p-value, see `p_not_worse`.
     """
 
     n: int
@@ -370,12 +371,10 @@ def not_worse(
 
     Columns:
         contrast: the key
-        n: questions that all variants with a weight have a score of, or failed on; all that follows is over these
-        n_failed: of these, questions on which one of them failed
-        difference: its mean, failures of variants with a positive weight at the worst value, of the others at the best
-        p_value, p_corrected: one-sided (see `p_not_worse`); Hommel's over the contrasts, within the metric
+        n: questions that all variants with a weight have a score of, or failed on
+        n_failed, difference, margin, p_value, reason: see `NotWorse`, over these questions
+        p_corrected: Hommel's over the contrasts, within the metric
         is_not_worse: whether p_corrected is below 0.05
-        reason: why there is no p-value, else ""
 
     Args:
         scores: the table, as for `summary`.

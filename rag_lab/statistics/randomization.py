@@ -126,11 +126,16 @@ def _flips(units: int, seed: int, n_flips: int) -> Iterator[Floats]:
 def corrected(alone: Sequence[float], adjusted: Sequence[float], method: Correction = "max_t") -> list[float | None]:
     """Return the p-values of a family, each `alone` or `adjusted` by the step-down maximum, corrected by `method`.
 
-    `max_t` (those adjusted), `bh` (Benjamini-Hochberg, weaker, for screening many) or `none`.
+    `max_t` (those adjusted), `none`, or `bh`: Benjamini and Hochberg (1995), "Controlling the False Discovery Rate". Of
+    the findings below a level, at most that share is false on average: weaker than the control of any false finding,
+    for screening many variants. It holds for independent tests and for positively dependent ones, as those against one
+    baseline are.
     """
     check_correction(method)
     if method == "bh":
-        return benjamini_hochberg(alone)
+        from scipy.stats import false_discovery_control  # late, as it is slow to import
+
+        return [float(p_value) for p_value in false_discovery_control(alone)]
     return list(adjusted if method == "max_t" else alone)
 
 
@@ -173,20 +178,4 @@ def hommel(p_values: Sequence[float | None]) -> list[float | None]:
     adjusted: list[float | None] = [None] * len(p_values)
     for (_, index), value in zip(tested, found, strict=True):
         adjusted[index] = min(1.0, value)
-    return adjusted
-
-
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float | None]:
-    """Return the step-up adjusted p-values of Benjamini and Hochberg (1995), "Controlling the False Discovery Rate".
-
-    Of the findings below a level, at most that share is false on average: weaker than the control of any false finding,
-    for screening many variants. It holds for independent tests and for positively dependent ones, as those against one
-    baseline are.
-    """
-    adjusted: list[float | None] = [None] * len(p_values)
-    ceiling = 1.0
-    ordered = sorted((p_value, index) for index, p_value in enumerate(p_values))
-    for rank, (p_value, index) in reversed(list(enumerate(ordered, 1))):
-        ceiling = min(ceiling, p_value * len(p_values) / rank)
-        adjusted[index] = ceiling
     return adjusted

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri, stdtrit
 
-from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, Units, units
+from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, units
 
 _BESIDE = 1e-9
 
@@ -49,27 +49,17 @@ def gain_share(
         return Interval(None, None, None, n, "there is no gain: the ceiling is not above the floor")
     if len(theirs.sums) < (FEW_VALUES if clusters is None else FEW_CLUSTERS):
         return Interval(None, None, None, n, "too few questions to tell a share")
-    ends = _fieller(ours, theirs, both, float(stdtrit(theirs.degrees_of_freedom, (1 + confidence) / 2)))
-    if ends is None:
+    share, mean = ours.mean / theirs.mean, theirs.mean
+    t = float(stdtrit(theirs.degrees_of_freedom, (1 + confidence) / 2))
+    error, error_of_gain, together = (one.standard_error or 0.0 for one in (ours, theirs, both))
+    shared = (together**2 - error**2 - error_of_gain**2) / 2  # the covariance of the two means
+    doubt = (t * error_of_gain / mean) ** 2  # 1 where the test of the gain is at the edge
+    if doubt >= 1:  # so that no ratio is rejected
         return Interval(None, None, None, n, "the gain cannot be told from chance")
-    return Interval(ours.mean / theirs.mean, *ends, n)
-
-
-def _fieller(reached: Units, gain: Units, both: Units, t: float) -> tuple[float, float] | None:
-    """Return the ends of the interval; None where the gain is not told from zero, so that no ratio is rejected.
-
-    `both` are the sums of the two, of which their covariance is found.
-    """
-    ours, theirs, together = (one.standard_error or 0.0 for one in (reached, gain, both))
-    shared = (together**2 - ours**2 - theirs**2) / 2  # the covariance of the two means
-    share, mean = reached.mean / gain.mean, gain.mean
-    doubt = (t * theirs / mean) ** 2  # 1 where the test of the gain is at the edge
-    if doubt >= 1:
-        return None
     tilt = t**2 * shared / mean**2
-    inside = (share - tilt) ** 2 - (1 - doubt) * (share**2 - (t * ours / mean) ** 2)
+    inside = (share - tilt) ** 2 - (1 - doubt) * (share**2 - (t * error / mean) ** 2)
     half = math.sqrt(max(0.0, inside))
-    return (share - tilt - half) / (1 - doubt), (share - tilt + half) / (1 - doubt)
+    return Interval(share, (share - tilt - half) / (1 - doubt), (share - tilt + half) / (1 - doubt), n)
 
 
 def auc_interval(clusters: Sequence[Cluster], confidence: float = 0.95) -> Interval:

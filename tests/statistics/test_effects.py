@@ -14,7 +14,7 @@ from statsmodels.formula.api import ols
 
 from rag_lab.comparison.tables.effects import sentences
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.effects import aliases_of, contrasts, design, factor_values, is_balanced, read_factors, words
+from rag_lab.statistics.effects import aliases_of, contrasts, factor_values, is_balanced, read_factors, words
 
 SCORES = {
     name: float(value)
@@ -169,8 +169,6 @@ def test_one_factor_at_a_time_gives_toggles() -> None:
 def test_a_grid_that_lost_a_variant_gives_toggles_and_says_why() -> None:
     columns = simulated(20)
     columns["always-cross_encoder"] = np.full(20, np.nan)
-    found = design(scores(columns), VALUES, BASE)
-    assert found.kind == "one_factor"
     assert set(effects(scores(columns), VALUES, BASE)["kind"]) == {"toggle"}
     three = {f"{a}{b}": {"A": a, "B": b} for a, b in product("01", "xyz") if (a, b) != ("1", "z")}
     assert read_factors(three, "0x").reason == "the variants differ in several settings at once"  # as in a list

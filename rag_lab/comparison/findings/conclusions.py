@@ -3,7 +3,7 @@
 from rag_lab._kit import wording as numbers
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.next_command import next_command
+from rag_lab.comparison.findings.recommendation import next_command
 from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, next_steps
 from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
 from rag_lab.comparison.findings.verdict_sentences import main_effects, margin_sentence

@@ -9,6 +9,8 @@ what would be cheaper is named with what it may cost. Where an experiment names 
 the baseline.
 """
 
+import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,13 +18,14 @@ from rag_lab._kit.wording import DASH, counted, listing, number, p_text, plain, 
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.trace_findings import answers_sentence, gain_sentences, labels_wanted, largest_loss
 from rag_lab.comparison.findings.verdict import FEW, measures_cutting
-from rag_lab.comparison.findings.verdict_sentences import Choices, choices_of, margin_sentence, module_rows
+from rag_lab.comparison.findings.verdict_sentences import Choices, Verdict, choices_of, margin_sentence, module_rows
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.costs import Price, index_sentences, latency_text, surplus
 from rag_lab.comparison.tables.reliability import not_comparable_sentence
 from rag_lab.runs.human_input import post_hoc_sentence
-from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES
+from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES, resolution
 
+MOST = 20_000  # questions: beyond that nobody has them
 MOST_TIMES = 1000  # a larger ratio is that of a price that is nearly nothing
 
 
@@ -283,3 +286,50 @@ def _near_best(choices: Choices) -> Recommendation | None:
             told.append(f"Against {name} it {surplus(comparison.prices, chosen, other).sentence}.")
     name = "the baseline" if chosen == comparison.run.baseline else comparison.called(chosen)
     return _advice(comparison, f"Use {name}: {why}.", told, choices=choices, variant=chosen)
+
+
+def next_command(comparison: Comparison) -> str:
+    """Return the one command that would settle the comparison which is nearest to being settled, with its price.
+
+    A sentence; where the dataset is too small it says how many questions are missing; "" where nothing can be settled.
+
+    The difference that was seen, and a margin where there is one, say how many questions that takes (power 0.8).
+    """
+    run = comparison.run
+    open_ones = [(n, one) for one in module_rows(comparison) if one.variant_id and (n := _needed(comparison, one))]
+    if not open_ones or comparison.race or comparison.clusters is not None:
+        return ""
+    needed, one = min(open_ones, key=lambda pair: pair[0])
+    asked, more = len(run.questions), math.ceil(needed * len(run.questions) / one.n) - len(run.questions)
+    unasked = sum(n for reason, n in run.left_out.items() if reason.startswith("beyond limits.questions"))
+    if more <= 0 or needed > MOST:
+        return ""
+    if more > unasked:
+        return (
+            f"To settle {one.called} takes about {asked + more:,} questions, if it differs by as much as was seen, and "
+            f"{run.dataset} has {asked + unasked:,}: write {more - unasked:,} more, and run the sweep again."
+        )
+    names = [name for name in (one.variant_id, one.against_id) if name != run.baseline]
+    path = run.file or f"results/{run.name}/experiment.yaml"
+    command = [
+        "rag-lab",
+        "sweep",
+        path,
+        *(part for name in names for part in ("--only", name)),
+        "--questions",
+        f"+{more}",
+    ]
+    prices = [comparison.prices[name] for name in {one.variant_id, one.against_id} if name in comparison.prices]
+    seconds, usd = (math.fsum(getattr(price, name) or 0.0 for price in prices) * more for name in ("seconds", "usd"))
+    cost = listing([f"about {max(1, round(seconds / 60)):,} minutes", *([f"${usd:,.2f}"] if usd else [])])
+    return f"To settle {one.called}, with {counted(more, 'more question')}: `{shlex.join(command)}` ({cost})."
+
+
+def _needed(comparison: Comparison, one: Verdict) -> float | None:
+    """Return how many questions with a score would settle a comparison that is open."""
+    if one.word != "cannot tell" or not one.n or one.effect is None:
+        return None
+    resolved = resolution(one.effect, number(one.row["smallest_difference"]))
+    by_margin = comparison.questions_for_margin.get((one.metric, one.variant_id, one.against_id))
+    found = [one.n / resolved if resolved else None, float(by_margin) if by_margin else None]
+    return min((n for n in found if n is not None), default=None)

@@ -26,7 +26,13 @@ def changes_sentences(comparison: Comparison) -> list[str]:
         return [*notices, "No other variant was run to its end, so there is nothing to compare the baseline with."]
     baseline = next(one for one in changes.variants if one.variant_id == comparison.run.baseline)
     moved = [one for one in others if one.rankings_changed or one.answers_changed]
-    moved.sort(key=_size, reverse=True)
+    moved.sort(
+        key=lambda one: (
+            (1 - one.overlap if one.overlap is not None else 0.0)
+            + (one.answers_changed / one.answers if one.answers else 0.0)
+        ),
+        reverse=True,
+    )
     told = [
         f"{comparison.called(one.variant_id)} changes {_changed(changes, one)}.{_price(one, baseline)}"
         for one in moved[:WRITTEN_OUT]
@@ -87,11 +93,6 @@ def _price(one: VariantChange, before: VariantChange) -> str:
     if abs(dollars[0] - dollars[1]) >= DOLLARS:
         parts.append(f"costs {dollars[0]:.4f} dollars, with the baseline {dollars[1]:.4f}")
     return f" A question {' and '.join(parts)}." if parts else ""
-
-
-def _size(one: VariantChange) -> float:
-    ranking = 1 - one.overlap if one.overlap is not None else 0.0
-    return ranking + (one.answers_changed / one.answers if one.answers else 0.0)
 
 
 NOTHING = "No question of this run has labelled evidence, so it cannot be told where evidence is lost."

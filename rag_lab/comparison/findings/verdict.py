@@ -7,8 +7,17 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from rag_lab._kit import wording
-from rag_lab._kit.wording import counted, listing, number, p_text, plain, some_of, with_interval
+from rag_lab._kit.wording import (
+    counted,
+    listing,
+    number,
+    p_text,
+    plain,
+    signed,
+    signed_interval,
+    some_of,
+    with_interval,
+)
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.verdict_sentences import Verdict, margin_sentence, pair_verdict
 from rag_lab.comparison.tables.costs import index_sentences, latency_text
@@ -127,7 +136,7 @@ def _finding(comparison: Comparison, one: Verdict) -> str:
     price = [*time, *index_sentences(comparison, one.variant_id, one.against_id, name)]
     return (
         f"{one.called} {verb} {one.metric} by {size}{judged}{caveat} against {one.rival} (95% interval of the "
-        f"difference {wording.signed_interval(row['low'], row['high'])}; {row['n']} questions; corrected p "
+        f"difference {signed_interval(row['low'], row['high'])}; {row['n']} questions; corrected p "
         f"{p_text(row['p_corrected'])}): {row['wins']} questions better, {row['ties']} equal, {row['losses']} worse."
         f"{''.join(f' {sentence}' for sentence in price)}"
     )
@@ -176,7 +185,7 @@ def _other_metrics(comparison: Comparison) -> list[str]:
         for pair, code in pairs.items():
             row, by_margin = comparison.pair(*pair, metric), comparison.not_worse.get((metric, *pair))
             if row and row["verdict"] in ("better", "worse"):
-                reliable.append(f"{code} {wording.signed(row['difference'])}")
+                reliable.append(f"{code} {signed(row['difference'])}")
             elif row and by_margin and by_margin.is_found:
                 kept.append(code)
         if reliable:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from rag_lab._kit import wording
-from rag_lab._kit.wording import counted, listing, number, p_text, plain
+from rag_lab._kit.wording import counted, listing, number, p_text, plain, short_verdict, signed
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.costs import MANY_TIMES, Price, average, surplus
@@ -120,7 +119,7 @@ def difference_text(comparison: Comparison, row: Mapping[str, Any]) -> str:
     """Return what is said of a row of `differences`, by test, interval and margin, as for the first table."""
     metric, pair = str(row["metric"]), (str(row["variant_id"]), str(row["against"]))
     word, why = statement(str(row["verdict"]), comparison.not_worse.get((metric, *pair)), removed(comparison, *pair))
-    return wording.short_verdict(str(row["verdict"])) if word == "cannot tell" else f"{word} {why}".rstrip()
+    return short_verdict(str(row["verdict"])) if word == "cannot tell" else f"{word} {why}".rstrip()
 
 
 def removed(tables: RunTables, variant: str, against: str) -> str:
@@ -225,7 +224,7 @@ def _measured(one: Verdict, row: Mapping[Any, Any], effect: Any, sign: int) -> V
         side = "better" if sign * effect > 0 else "worse"
         why = f"alone it would count as {side}; corrected p {p_text(row['p_corrected'])}"
     elif word == "cannot tell":
-        why = wording.short_verdict(verdict) if doubt or smallest is None else f"could have shown {plain(smallest)}"
+        why = short_verdict(verdict) if doubt or smallest is None else f"could have shown {plain(smallest)}"
         if not doubt and (resolved := resolution(number(effect), smallest)) is not None:
             why += f"; resolved {resolved:.2f} of what it takes"
     low, high, n = number(row["low"]), number(row["high"]), int(row["n"])
@@ -315,7 +314,7 @@ class Choices:
         cheaper = [variant for variant in self.rows if self.surplus(variant).is_saving]
         found = self.cheapest_first([one for one in cheaper if sign * self.ends(self.rows[one])[1] >= 0])
         for one in (self.rows[variant] for variant in found[:_MOST_SAVINGS]):
-            may = f"by its 95% interval it changes {self.metric} by {wording.signed(self.ends(one)[0])} at worst"
+            may = f"by its 95% interval it changes {self.metric} by {signed(self.ends(one)[0])} at worst"
             if one.is_equal:
                 blind = f"; but {self.metric} reads only the {one.unchanged}, which it does not change"
                 may = f"it scores the same on every question{blind if one.unchanged else ''}"

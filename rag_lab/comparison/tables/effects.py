@@ -12,7 +12,6 @@ from rag_lab.comparison.tables.bounds import bound_arms
 from rag_lab.comparison.tables.costs import Price, average
 from rag_lab.comparison.tables.reliability import shared_fields, withheld
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.errors import ConfigError
 from rag_lab.statistics import effects as designs
 from rag_lab.statistics import non_inferiority
 from rag_lab.statistics.verdict import NO_DIFFERENCE
@@ -105,9 +104,10 @@ def planned_effects(tables: RunTables) -> EffectsFound:
     values = designs.factor_values({plan.variant_id: plan.changes for plan in run.variants}, tables.baseline_values)
     try:
         same = [(one.changes, one.run_as) for one in run.same]
-        factors = designs.design(quality, values, run.baseline, planned=run.design, same=same)
-    except ConfigError as error:
-        return EffectsFound("none", str(error))
+        known = {variant: one for variant, one in values.items() if variant in scored}
+        factors = designs.read_factors(known, run.baseline, planned=run.design, same=same)
+    except ValueError as error:
+        return EffectsFound("none", f"No effects can be computed: {error}.")
     effects = []
     for one in designs.design_effects(quality, factors, tables.main_metric):
         weighed = [variant for variant, weight in one.contrast.weights.items() if weight]

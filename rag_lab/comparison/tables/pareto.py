@@ -175,43 +175,29 @@ def pareto_fronts(tables: RunTables, prices: Mapping[str, Price]) -> CostFronts:
     asked = [trace.question.question_id for variant in values.columns for trace in tables.traces[variant]]
     unit_of = unit_places([*asked, *values.index], tables.clusters)
     n_units = len({unit_of[name] for name in values.index[values.notna().any(axis=1)]})
+    made = []
+    if costs:
+        took = question_costs([tables.traces[variant] for variant in taken], unit_of)
+        which = [(cost,) for cost in costs] + ([costs] if len(costs) > 1 else [])
+        places = [[costs.index(cost) for cost in each] for each in which]
+        quality = quality_of(values, unit_of, tables.sign(metric))
+        on_front, shares_on = fronts(quality, [(took[cost], _TOLERANCES[cost]) for cost in costs], places)
+        are_few = n_units < (FEW_VALUES if tables.clusters is None else FEW_CLUSTERS)
+        for each, on, shares in zip(which, on_front.tolist(), shares_on.tolist(), strict=True):
+            members = [variant for variant, is_on in zip(taken, on, strict=True) if is_on]
+            cheapest_first = tuple(sorted(members, key=lambda one: float(getattr(taken[one], each[0]))))
+            made.append(Front(each, cheapest_first, {} if are_few else dict(zip(taken, shares, strict=True))))
     note = "" if costs else "All variants take about the same, so quality alone decides."
     if None in amounts["usd"]:
         note = "Dollars are left out: a model that was called has no price in any table."
     return CostFronts(
         quality=quality_intervals(tables, values, metric),
         prices=taken,
-        fronts=_fronts(tables, values, taken, unit_of, n_units, costs) if costs else (),
+        fronts=tuple(made),
         left_out=left_out,
         n_units=n_units,
         note=note,
     )
-
-
-def _fronts(
-    tables: RunTables,
-    values: pd.DataFrame,
-    prices: Mapping[str, Price],
-    unit_of: Mapping[str, int],
-    n_units: int,
-    costs: tuple[Cost, ...],
-) -> tuple[Front, ...]:
-    took = question_costs([tables.traces[variant] for variant in prices], unit_of)
-    amounts = [(took[cost], _TOLERANCES[cost]) for cost in costs]
-    which = [(cost,) for cost in costs] + ([costs] if len(costs) > 1 else [])
-    places = [[costs.index(cost) for cost in each] for each in which]
-    on_front, shares_on = fronts(quality_of(values, unit_of, tables.sign(str(tables.main_metric))), amounts, places)
-    are_few = n_units < (FEW_VALUES if tables.clusters is None else FEW_CLUSTERS)
-    made = []
-    for each, on, shares in zip(which, on_front.tolist(), shares_on.tolist(), strict=True):
-        members = {
-            variant: float(getattr(prices[variant], each[0]))
-            for variant, is_on in zip(prices, on, strict=True)
-            if is_on
-        }
-        cheapest_first = tuple(sorted(members, key=members.__getitem__))
-        made.append(Front(each, cheapest_first, {} if are_few else dict(zip(prices, shares, strict=True))))
-    return tuple(made)
 
 
 def _left_out(tables: RunTables, metric: str, prices: Mapping[str, Price]) -> dict[str, str]:

@@ -1,14 +1,16 @@
-"""A question, a data set, and the profile of a corpus."""
+"""A question, a data set, the profile of a corpus, a conversation, and a written report."""
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from rag_lab._kit.wording import counted, some_of
+from rag_lab.assistant.chat import Chat
+from rag_lab.assistant.report_writer import WrittenReport, source_place
 from rag_lab.comparison.by_question import place
 from rag_lab.config import nested
 from rag_lab.corpus.folder import list_files
@@ -54,6 +56,17 @@ def dataset_view(dataset: Dataset) -> View:
         others = len(questions) - n
         counts = f"{len(questions):,}, of which {n:,} can be answered from the documents and {others:,} can not"
     labels = f"of {counted(n, 'answerable question')}, {answers:,} have an answer and {evidence:,} have evidence"
+    rows = tuple(
+        (
+            one.question_id,
+            one.query_class or "",
+            one.text,
+            " / ".join(one.answers),
+            "; ".join(place(e.source, e.page) for e in one.evidence),
+        )
+        for one in questions[:_FIRST]
+    )
+    title = f"The first {_FIRST} of {len(questions):,} questions" if len(questions) > _FIRST else "The questions"
     return View(
         title=f"Dataset {dataset.name}",
         facts=(
@@ -68,27 +81,14 @@ def dataset_view(dataset: Dataset) -> View:
             ("Labels", labels if asked else ""),
             ("Problems", f"{counted(len(problems), 'problem')}; the first: {problems[0]}" if problems else ""),
         ),
-        tables=(_table(questions),) if questions else (),
+        tables=(Table(title, ("id", "class", "question", "answer", "evidence"), rows, names=2, words=3),)
+        if rows
+        else (),
     )
 
 
 def _counted(names: Iterable[str]) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in Counter(names).most_common())
-
-
-def _table(questions: Sequence[Question]) -> Table:
-    rows = tuple(
-        (
-            one.question_id,
-            one.query_class or "",
-            one.text,
-            " / ".join(one.answers),
-            "; ".join(place(e.source, e.page) for e in one.evidence),
-        )
-        for one in questions[:_FIRST]
-    )
-    title = f"The first {_FIRST} of {len(questions):,} questions" if len(questions) > _FIRST else "The questions"
-    return Table(title, ("id", "class", "question", "answer", "evidence"), rows, names=2, words=3)
 
 
 def profile_view(profile: CorpusProfile) -> Page:
@@ -150,3 +150,30 @@ def _profile_facts(profile: CorpusProfile) -> list[tuple[str, str]]:
         ("near copies", "; ".join(map(str, profile.similar[:5])) or "none"),
         *((length.what, str(length)) for length in profile.lengths),
     ]
+
+
+def chat_view(chat: Chat) -> View:
+    """Return the turns in order, each with what its answer cites folded below."""
+    facts, folded = [], []
+    for turn in chat.turns:
+        cited = [
+            f"[{one.number}] {place(one.source, one.page)}" + f"\n{one.quote}" * bool(one.quote)
+            for one in turn.citations
+        ]
+        answer = "not answered yet" if turn.answer is None else turn.answer
+        facts += [(f"{turn.number}. You", turn.question), ("Answer", answer)]
+        if cited:
+            folded.append((f"Sources of answer {turn.number}", "\n\n".join(cited)))
+    changes = tuple(f"{one.key} = {one.value}" for one in chat.pipeline.config.changes())
+    notes = (f"Settings: {', '.join(changes)}",) if changes else ()
+    return View(f"Session {chat.session}", facts=tuple(facts), notes=notes, folded=tuple(folded))
+
+
+def report_view(report: WrittenReport) -> View:
+    """Return the sections, and the sources with their passages folded below."""
+    facts = tuple(
+        (f"{number}. {one.title}", one.text or one.problem) for number, one in enumerate(report.sections, start=1)
+    )
+    folded = tuple((f"[{one.number}] {source_place(one)}", one.text) for one in report.sources)
+    notes = (f"{report.n_calls} calls, {report.tokens_out:,} tokens written; the report is in {report.folder}",)
+    return View(report.header.replace("\n", " · "), facts=facts, notes=notes, folded=folded)

@@ -3,11 +3,10 @@
 What each stage does, what is off, and what differs is shown; nothing is loaded for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from rag_lab._kit.wording import counted, interval, plain
 from rag_lab.config import PipelineConfig
@@ -26,9 +25,6 @@ from rag_lab.runs.variant_files import to_frame
 from rag_lab.stages.steps import STEPS
 from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.summaries import summary
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.
 _KEYS: dict[str, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from rag_lab.cli import app
 from rag_lab.comparison.comparison import read_comparison
-from rag_lab.comparison.findings.next_command import next_command
+from rag_lab.comparison.findings.recommendation import next_command
 from rag_lab.experiment.plan import plan
 from rag_lab.report.compare_text import compare_screen
 from rag_lab.statistics.verdict import resolution
