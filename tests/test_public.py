@@ -11,8 +11,8 @@ from rag_lab._kit.config_file import read_mapping
 from rag_lab.data.formats import export_dataset, import_dataset
 from rag_lab.evaluation.judge_check import judge_banner, load_check, save_check
 from rag_lab.evaluation.judge_trial import check_judge
+from rag_lab.experiment.bundle import export_run
 from rag_lab.experiment.config import ExperimentConfig
-from rag_lab.experiment.export import export_run
 from rag_lab.memory.results import Memory
 from rag_lab.notebook.display import show_question
 from rag_lab.report.page.report_page import write_report

@@ -46,6 +46,20 @@ def home() -> Path:
 
 
 @contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment in this block, also for the processes that it starts."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextmanager
 def working_at(folder: Path | None) -> Iterator[None]:
     """Let models that work in the block keep what they remember in `folder`, or in `home()` where it is None.
 

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from hashlib import sha256
@@ -26,6 +26,7 @@ from pydantic import ConfigDict, ValidationError, create_model
 
 from rag_lab._kit.config_file import complaint_and_value, key_of
 from rag_lab._kit.digest import source_digest
+from rag_lab._kit.home import variable
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, RagLabError, nearest, unknown_name
 from rag_lab.redaction import names_secret
@@ -290,18 +291,9 @@ _hooked: list[bool] = []  # an audit hook cannot be taken out again, so one serv
 _paused: list[bool] = []
 
 
-@contextmanager
-def modules_from(folder: Path) -> Iterator[None]:
+def modules_from(folder: Path) -> AbstractContextManager[None]:
     """Look for files in `folder` in this block, and in the processes that it starts."""
-    before = os.environ.get(MODULES_VARIABLE)
-    os.environ[MODULES_VARIABLE] = str(folder.resolve())
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[MODULES_VARIABLE]
-        else:
-            os.environ[MODULES_VARIABLE] = before
+    return variable(MODULES_VARIABLE, str(folder.resolve()))
 
 
 def modules_folder() -> Path:

@@ -11,19 +11,7 @@ import typer
 
 from rag_lab._kit.home import read_env_files
 from rag_lab._kit.machine import room_on_disk
-from rag_lab.cli import (
-    ask,
-    completion,
-    documents,
-    models,
-    modules,
-    new,
-    run_results,
-    shell,
-    store,
-    sweep,
-    worker,
-)
+from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store, sweep, worker
 from rag_lab.cli.shell import guarded
 from rag_lab.errors import RagLabError
 

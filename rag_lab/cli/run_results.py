@@ -171,7 +171,7 @@ def export(
       rag-lab export results/decisive
       rag-lab export results/decisive for_ranx/decisive
     """
-    from rag_lab.experiment.export import export_run
+    from rag_lab.experiment.bundle import export_run
     from rag_lab.experiment.new_project import numbered
     from rag_lab.runs.run_folder import RunFolder
 

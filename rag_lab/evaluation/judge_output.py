@@ -129,7 +129,8 @@ def judgement_lines(replies: Iterable[tuple[str, Mapping[str, Any]]], arguments:
     statements are judged against.
     """
     replies = list(replies)
-    judged = {item.get("statement") for _, reply in replies for item in _members(reply)}
+    lists = [each for _, reply in replies for each in reply.values() if isinstance(each, list)]
+    judged = {one.get("statement") for each in lists for one in each if isinstance(one, dict)}
     # What to call a text that the judge read alone.
     texts = {"response": "answer", "reference": "reference"}
     places: dict[str | None, str] = {arguments[name]: text for name, text in texts.items() if name in arguments}
@@ -181,11 +182,6 @@ def _line(fields: Mapping[str, Any], group: str, place: str | None) -> str:
     text += "".join(f": {_folded(fields[name])}" for name in ("statement", "question") if name in fields)
     reason = _folded(fields.get("reason", ""))
     return f"{text} — {reason}" if reason else text
-
-
-def _members(reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    lists = (members for members in reply.values() if isinstance(members, list))
-    yield from (one for members in lists for one in members if isinstance(one, dict))
 
 
 def _folded(value: object) -> str:

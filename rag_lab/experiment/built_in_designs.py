@@ -100,8 +100,7 @@ def trial_placeholders(base: Mapping[str, Any], factors: Factors, wanted: Wanted
     """Return as many random combinations as there will be trials, each value among them, so that each is checked."""
     if wanted.n is None:
         raise ExperimentError("n", [N_MISSING[OPTUNA]])
-    n = min(wanted.n, prod(len(values) for values in factors.values()))
-    alone = one_factor(base, factors)
+    alone, n = one_factor(base, factors), min(wanted.n, prod(len(values) for values in factors.values()))
     others = [one for one in random_draw(base, factors, replace(wanted, n=n)) if one not in alone]
     return [*alone, *others[: max(0, n - len(alone))]]
 

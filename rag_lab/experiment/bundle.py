@@ -1,17 +1,18 @@
-"""A run as one file that a stranger can check: `bundle` writes it, `verify` computes all that it says once more.
+"""A run for others: one file that a stranger can check, and TREC's files for whoever scores rankings.
 
-It is a zip of what reports are made of: plan, manifest (versions, prompts, digests of data and code), configurations,
-traces and scores of each question, what people added, and the report. The texts of documents are left out, unless they
-are asked for. `numbers.json` holds every mean, interval, p and sentence. Names stand in order and under one date, so
-that a run gives the same bytes each time.
+`bundle` writes the file, and `verify` computes all that it says once more. It is a zip of what reports are made of:
+plan, manifest (versions, prompts, digests of data and code), configurations, traces and scores of each question, what
+people added, and the report. The texts of documents are left out, unless they are asked for. `numbers.json` holds every
+mean, interval, p and sentence. Names stand in order and under one date, so that a run gives the same bytes each time.
 """
 
 import hashlib
 import json
 import math
+import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -23,10 +24,14 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.tables.reliability import known_judge
 from rag_lab.data.dataset import Dataset
+from rag_lab.data.formats import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
+from rag_lab.data.labels import distinct
 from rag_lab.errors import RagLabError
+from rag_lab.evaluation.coverage import counted_ranks
 from rag_lab.evaluation.judge_check import load_check, save_check
+from rag_lab.evaluation.metric import find_gap
 from rag_lab.experiment.manifest import code_digest, package_versions
-from rag_lab.records import Trace
+from rag_lab.records import Problem, Trace
 from rag_lab.report.page.report_page import HTML_FILE, MARKDOWN_FILE, write_report
 from rag_lab.report.sections import named_tables, verdict_box
 from rag_lab.runs import run_folder as files
@@ -84,9 +89,8 @@ def bundle(run_dir: Path | str, target: Path | str | None = None, *, documents: 
     """
     run = files.RunFolder.open(run_dir)
     if not (run.path / files.MANIFEST_FILE).is_file():
-        raise RagLabError(
-            f"{run.path} is not finished: it has no {files.MANIFEST_FILE}; run the sweep to its end first."
-        )
+        why = f"it has no {files.MANIFEST_FILE}; run the sweep to its end first"
+        raise RagLabError(f"{run.path} is not finished: {why}.")
     path = Path(target or f"{run.path.resolve().name}{SUFFIX}")
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder, "run")
@@ -104,23 +108,21 @@ def bundle(run_dir: Path | str, target: Path | str | None = None, *, documents: 
 
 
 def _copy(run: files.RunFolder, target: Path, documents: bool) -> None:
-    found = {one.name: one for pattern in _OF_RUN for one in run.path.glob(pattern) if one.is_file()}
-    copies = {name: one for name, one in found.items() if name not in _NOT_OF_RUN}
+    target.mkdir()
+    for source in (one for pattern in _OF_RUN for one in run.path.glob(pattern)):
+        if source.is_file() and source.name not in _NOT_OF_RUN:
+            shutil.copyfile(source, target / source.name)
     for plan in run.variants:
-        folder, names = run.variant_dir(plan.variant_id), [*_OF_VARIANT, *([files.PASSAGES_FILE] if documents else [])]
-        copies |= {f"variants/{plan.variant_id}/{name}": folder / name for name in names if (folder / name).is_file()}
-    for plan in run.variants:
-        (target / "variants" / plan.variant_id).mkdir(parents=True)
-    for name, source in copies.items():
-        (target / name).write_bytes(source.read_bytes())
-    for plan in run.variants:
+        copied = target / "variants" / plan.variant_id
+        copied.mkdir(parents=True)
+        for name in (*_OF_VARIANT, *([files.PASSAGES_FILE] if documents else [])):
+            if (source := run.variant_dir(plan.variant_id) / name).is_file():
+                shutil.copyfile(source, copied / name)
         if traces := run.traces(plan.variant_id):
-            kept = traces if documents else map(_without_documents, traces)
-            write_traces(target / "variants" / plan.variant_id / files.TRACES_FILE, kept)
+            write_traces(copied / files.TRACES_FILE, traces if documents else map(_without_documents, traces))
     language = str(run.manifest().get("judge_language") or "")
-    for judge in {*run.scores()["judge"].dropna()} - {
-        ""
-    }:  # whose trial the report shows, which lies in the home folder
+    judges = {*run.scores()["judge"].dropna()} - {""}  # whose trials the report shows, which lie in the home folder
+    for judge in judges:
         if check := load_check(known_judge(run.manifest(), judge), language=language):
             save_check(check, target)
 
@@ -137,17 +139,15 @@ def _without_documents(trace: Trace) -> Trace:
 def _numbers(comparison: Comparison) -> Numbers:
     """Return all that a report says of a run: tables of numbers in full, and as texts what is made of them."""
     box = verdict_box(comparison)
-    frames = {
-        "means and intervals": comparison.summary,
-        "differences, intervals and p": comparison.differences,
-        "effects, intervals and p": comparison.effects.table,
-    }
     tables = {name: [asdict(table) for table in some] for name, some in named_tables(comparison).items()}
-    found: dict[str, Any] = {name: frame.to_dict("records") for name, frame in frames.items()}
-    found["sentences"] = [*conclusions(comparison), *(text for _, texts in box.lines for text in texts), *box.details]
-    found["cells of tables"] = [tables]
-    numbers: Numbers = json.loads(json.dumps(_plain(found), default=str))
-    return numbers
+    found = {
+        "means and intervals": comparison.summary.to_dict("records"),
+        "differences, intervals and p": comparison.differences.to_dict("records"),
+        "effects, intervals and p": comparison.effects.table.to_dict("records"),
+        "sentences": [*conclusions(comparison), *(text for _, texts in box.lines for text in texts), *box.details],
+        "cells of tables": [tables],
+    }
+    return dict(json.loads(json.dumps(_plain(found), default=str)))
 
 
 def _plain(value: Any) -> Any:
@@ -180,22 +180,28 @@ def verify(bundled: Path | str) -> Verification:
         comparison = read_comparison(copied)
         numbers = []
         for name, value in _numbers(comparison).items():
-            different, n = list(_differences(written.get(name), value, "")), sum(1 for _ in _leaves(value))
-            found = f"{len(different):,} of {n:,}: {some_of(different, _NAMED)}" if different else f"{n:,} compared"
-            numbers.append(Check(name, not different, found))
+            different, n = list(_differences(written.get(name), value, "")), _n_leaves(value)
+            seen = f"{len(different):,} of {n:,}: {some_of(different, _NAMED)}" if different else f"{n:,} compared"
+            numbers.append(Check(name, not different, seen))
         write_report(comparison)
-        others = [
-            name for name in pages if not (copied / name).is_file() or (copied / name).read_bytes() != before[name]
-        ]
+        now = {name: (copied / name).read_bytes() if (copied / name).is_file() else None for name in pages}
+        others = [name for name in pages if now[name] != before[name]]
+        # What is here beside what the run had: data, code and packages.
+        manifest, here, found = comparison.manifest, "", package_versions()
+        data, versions = manifest.get("dataset", {}), manifest.get("versions", {})
+        with suppress(RagLabError):
+            here = Dataset.load(str(data.get("name"))).digest
+        is_same = here == data.get("digest")
+        digests = f"{str(data.get('digest'))[:12]}{f', here {here[:12]}' if here and not is_same else ''}"
+        pairs = ((name, one, found.get(name, "none")) for name, one in versions.items() if found.get(name) != one)
+        unlike = [f"{name} {one}, here {ours}" for name, one, ours in pairs]
         checks = [
-            Check("files", not wrong, f"{some_of(wrong, _NAMED)}" if wrong else f"{len(listed):,}, by SHA-256"),
+            Check("files", not wrong, some_of(wrong, _NAMED) or f"{len(listed):,}, by SHA-256"),
             *numbers,
-            Check(
-                "report",
-                not others,
-                some_of(others, _NAMED) if others else counted(len(pages), "page") + ", to the byte",
-            ),
-            *_of_machine(comparison.manifest),
+            Check("report", not others, some_of(others, _NAMED) or f"{counted(len(pages), 'page')}, to the byte"),
+            Check("data set", is_same if here else None, f"{data.get('name')} {digests}", True),
+            Check("code", code_digest() == manifest.get("code"), f"commit {str(manifest.get('commit'))[:12]}", True),
+            Check("packages", not unlike, some_of(unlike, _NAMED) or counted(len(versions), "version"), True),
         ]
     return Verification(path.name, tuple(checks))
 
@@ -206,8 +212,9 @@ def _unpack(path: Path, target: Path) -> dict[str, str]:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-            if len(entries) > MOST_FILES or sum(one.file_size for one in entries) > MOST_BYTES:
-                held = f"{len(entries):,} files of {sum(one.file_size for one in entries):,} bytes"
+            n_bytes = sum(one.file_size for one in entries)
+            if len(entries) > MOST_FILES or n_bytes > MOST_BYTES:
+                held = f"{len(entries):,} files of {n_bytes:,} bytes"
                 raise RagLabError(f"{path} holds {held}; at most {MOST_FILES:,} of {MOST_BYTES:,} bytes are read.")
             for entry in entries:
                 name = PurePosixPath(entry.filename)
@@ -222,21 +229,16 @@ def _unpack(path: Path, target: Path) -> dict[str, str]:
     listed = files.read_json(target / LIST_FILE) if (target / LIST_FILE).is_file() else {}
     names = listed.get("files")
     if listed.get("format") != FORMAT or not isinstance(names, dict) or NUMBERS_FILE not in names:
-        raise RagLabError(
-            f"{refused}: it has no {LIST_FILE} of format {FORMAT}; give a file written by `rag-lab bundle`."
-        )
+        why = f"it has no {LIST_FILE} of format {FORMAT}"
+        raise RagLabError(f"{refused}: {why}; give a file written by `rag-lab bundle`.")
     if missing := [name for name in names if not (target / PurePosixPath(name)).is_file()]:
         raise RagLabError(f"{path} is damaged: {some_of(missing, _NAMED)} is not in it; ask for the file again.")
     return {str(name): str(digest) for name, digest in names.items()}
 
 
-def _leaves(value: Any) -> Iterable[Any]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    if inner is None:
-        yield value
-    else:
-        for one in inner:
-            yield from _leaves(one)
+def _n_leaves(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value
+    return sum(map(_n_leaves, inner)) if isinstance(value, dict | list) else 1
 
 
 def _differences(first: Any, second: Any, place: str) -> Iterable[str]:
@@ -254,24 +256,59 @@ def _differences(first: Any, second: Any, place: str) -> Iterable[str]:
             yield f"{place}: {first!r:.60} is written, {second!r:.60} computed"
 
 
-def _of_machine(manifest: Mapping[str, Any]) -> list[Check]:
-    """Compare data, code and packages here with those of the run."""
-    data, versions = manifest.get("dataset", {}), manifest.get("versions", {})
-    here, found = "", package_versions()
-    with suppress(RagLabError):
-        here = Dataset.load(str(data.get("name"))).digest
-    is_same = here == data.get("digest")
-    digests = f"{str(data.get('digest'))[:12]}{f', here {here[:12]}' if here and not is_same else ''}"
-    other = [
-        f"{name} {one}, here {found.get(name, 'none')}" for name, one in versions.items() if found.get(name) != one
-    ]
-    return [
-        Check("data set", is_same if here else None, f"{data.get('name')} {digests}", True),
-        Check("code", code_digest() == manifest.get("code"), f"commit {str(manifest.get('commit'))[:12]}", True),
-        Check("packages", not other, some_of(other, _NAMED) if other else counted(len(versions), "version"), True),
-    ]
-
-
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def export_run(run: files.RunFolder, target: Path | str) -> tuple[list[Path], list[Problem]]:
+    """Write the run's `topics.txt` and `qrels.txt`, and a ranking a variant; return the rankings' paths, as planned.
+
+    A ranking is called `<variant>.run`, with repeats `<variant>.1.run` and so on. A variant without traces has none.
+    The problems name, for each ranking, the questions that it scores otherwise than the report does.
+    """
+    finished = {
+        plan.variant_id: run.traces(plan.variant_id) for plan in run.variants if run.has_traces(plan.variant_id)
+    }
+    target = Path(target)
+    if not finished:
+        raise RagLabError(f"{run.path} has no traces yet: run its sweep first.")
+    questions = [trace.question for trace in next(iter(finished.values())) if trace.repeat == 0]
+    qrels = qrels_of(questions)
+    try:
+        target.mkdir(parents=True)
+        write_topics(target / "topics.txt", questions)
+        write_qrels(target / "qrels.txt", qrels)
+        written, problems = list[Path](), list[Problem]()
+        for variant_id, traces in finished.items():
+            for repeat in range(run.repeats):
+                name = variant_id if run.repeats == 1 else f"{variant_id}.{repeat + 1}"
+                of_repeat = [trace for trace in traces if trace.repeat == repeat]
+                written.append(target / f"{name}.run")
+                write_run(written[-1], run_of(of_repeat), name)
+                problems += _other_ranks(written[-1], of_repeat, qrels)
+    except FileExistsError:
+        raise RagLabError(f"{target} exists and is never overwritten; choose another name or remove it.") from None
+    except OSError as error:
+        raise RagLabError(f"Cannot write {target}: {error.strerror}; choose another place.") from None
+    return written, problems
+
+
+def _other_ranks(path: Path, traces: Sequence[Trace], qrels: Qrels) -> list[Problem]:
+    """Return a problem where relevant units stand at other ranks in the report's reckoning than in the files."""
+    rankings, others = run_of(traces), list[str]()
+    for name, trace in {trace.question.question_id: trace for trace in traces}.items():
+        if gap := find_gap(trace, frozenset({"ranking", "evidence"})):
+            is_alike = gap.status == "not_applicable"
+        else:
+            found = list(rankings[name])
+            ours = counted_ranks(trace.ranked, distinct(trace.question.evidence)).ranks
+            theirs = [found.index(unit) + 1 if unit in found else None for unit in qrels.get(name, {})]
+            is_alike = (ours.count(None), set(ours)) == (theirs.count(None), set(theirs))
+        if not is_alike:
+            others.append(name)
+    reason = (
+        f"{len(others):,} of {counted(len(rankings), 'question')} can have other values than in the report, which "
+        f"scores passages, not pages and files, and leaves out what failed: {some_of(others)}."
+    )
+    return [Problem(str(path), reason)] if others else []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, Field, Strict, ValidationError, field_serializer, field_validator
+from pydantic import AfterValidator, Field, Strict, ValidationError, ValidationInfo, field_serializer, field_validator
 
 import rag_lab
 from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
@@ -115,11 +115,20 @@ class ExperimentConfig(Section):
         description="published figures to be checked: {paper, metric, variant, value, tolerance, differs}",
     )
 
-    @field_validator("name")
+    @field_validator("name", "clusters", "variants", "factors")
     @classmethod
-    def _name_is_safe(cls, value: str) -> str:
-        if not re.fullmatch(_NAME, value):
-            raise ValueError("must be small letters, digits, - and _, at most 64, since it names the run folder")
+    def _keeps_its_rule(cls, value: Any, info: ValidationInfo) -> Any:
+        rule = ""
+        if info.field_name == "name" and not re.fullmatch(_NAME, value):
+            rule = "must be small letters, digits, - and _, at most 64, since it names the run folder"
+        elif info.field_name == "clusters" and not is_cluster_rule(value):
+            rule = f"must be {CLUSTER_RULES}"
+        elif info.field_name == "variants" and (unsafe := [name for name in value if not re.fullmatch(_NAME, name)]):
+            rule = f"a variant's name is small letters, digits, - and _, at most 64; not {', '.join(unsafe)}"
+        elif info.field_name == "factors" and (empty := [key for key, values in value.items() if not values]):
+            rule = f"a factor needs at least one value; none given for {', '.join(empty)}"
+        if rule:
+            raise ValueError(rule)
         return value
 
     @field_validator("margin", mode="before")
@@ -127,13 +136,6 @@ class ExperimentConfig(Section):
     def _margins_are_by_metric(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError("must name the metric of each, as in {retrieval.ndcg@5: 0.05}")
-        return value
-
-    @field_validator("clusters")
-    @classmethod
-    def _clusters_are_known(cls, value: str) -> str:
-        if not is_cluster_rule(value):
-            raise ValueError(f"must be {CLUSTER_RULES}")
         return value
 
     @field_validator("pairs", mode="before")
@@ -147,25 +149,9 @@ class ExperimentConfig(Section):
             raise ValueError(PAIRS_RULE)
         return tuple((variant, against) for variant, against in pairs)
 
-    @field_validator("variants")
-    @classmethod
-    def _variants_name_folders(cls, value: dict[str, PipelineConfig]) -> dict[str, PipelineConfig]:
-        unsafe = [name for name in value if not re.fullmatch(_NAME, name)]
-        if unsafe:
-            raise ValueError(f"a variant's name is small letters, digits, - and _, at most 64; not {', '.join(unsafe)}")
-        return value
-
     @field_serializer("variants")
     def _as_changed_keys(self, value: dict[str, PipelineConfig]) -> dict[str, dict[str, Any]]:
         return {name: config.flat() for name, config in value.items()}
-
-    @field_validator("factors")
-    @classmethod
-    def _every_factor_has_values(cls, value: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        empty = [key for key, values in value.items() if not values]
-        if empty:
-            raise ValueError(f"a factor needs at least one value; none given for {', '.join(empty)}")
-        return value
 
     @classmethod
     def load(cls, path: Path | str) -> ExperimentConfig:
@@ -197,22 +183,15 @@ def folder_of(experiment: Given) -> Path:
     return Path(experiment).parent if isinstance(experiment, Path | str) else Path()
 
 
-def name_of(experiment: Given) -> str:
-    """Return what an experiment is called in sentences."""
-    return str(experiment) if isinstance(experiment, Path | str) else "The experiment"
-
-
 def read_experiment(experiment: Given) -> Draft:
     """Read as much of an experiment as can be read, so that all of its mistakes are found in one go.
 
-    Raises:
-        ConfigError: if a file cannot be read at all, or an object stands where kernels need a name.
+    A ConfigError where a file cannot be read at all, or an object stands where kernels need a name.
     """
+    if not isinstance(experiment, Path | str):
+        _refuse_objects(experiment)
     if isinstance(experiment, ExperimentConfig):
-        _refuse_objects(experiment.model_dump(), name_of(experiment))
         return Draft(experiment, tuple(_design_problems(experiment)), frozenset())
-    if isinstance(experiment, Mapping):
-        _refuse_objects(experiment, name_of(experiment))
     data = dict(experiment) if isinstance(experiment, Mapping) else read_mapping(experiment)
     folder, problems, broken = folder_of(experiment), list[str](), set[str]()
     if "base" in data:
@@ -243,17 +222,17 @@ def read_experiment(experiment: Given) -> Draft:
     return Draft(config, tuple(problems), frozenset(broken))
 
 
-def _refuse_objects(value: Any, where: str) -> None:
+def _refuse_objects(value: Any) -> None:
     """Refuse what lives in this process alone: a sweep runs its variants in other kernels."""
     if isinstance(value, Section):
         value = value.model_dump()
     if isinstance(value, Mapping | list | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
-            _refuse_objects(inner, where)
+            _refuse_objects(inner)
     elif not isinstance(value, str | int | float | bool | Path | None):
         raise ConfigError(
-            f"{where} holds {value!r:.80}, which the kernels of a sweep cannot import: put its class into a file in "
-            "this folder and name it, as in `my_file:MyClass`; `rag_lab.compare` takes objects as they are."
+            f"The experiment holds {value!r:.80}, which the kernels of a sweep cannot import: put its class into a "
+            "file in this folder and name it, as in `my_file:MyClass`; `rag_lab.compare` takes objects as they are."
         )
 
 
@@ -262,19 +241,18 @@ def _design_problems(config: ExperimentConfig) -> list[str]:
     design, pipelines, pairs = config.design, config.variants, config.pairs
     if design == "list" and (config.factors or not pipelines):
         return ["design: list runs the pipelines under `variants`, at least one, and takes no factors"]
-    problems, seen = list[str](), set[frozenset[str]]()
+    problems, seen = list[str](), list[set[str]]()
     if pairs is not None and design != "list":
         problems.append(f"pairs: names variants of the design list, got the design {design}; take it out.")
     elif isinstance(pairs, tuple):
         names = dict.fromkeys(name for pair in pairs for name in pair)
         problems += [f"pairs: {unknown_name('variant', name, pipelines)}" for name in names if name not in pipelines]
         for variant, against in pairs:
-            pair = frozenset((variant, against))
-            if len(pair) == 1:
+            if variant == against:
                 problems.append(f"pairs: {variant} is paired with itself; name two variants.")
-            elif pair in seen:
+            elif {variant, against} in seen:
                 problems.append(f"pairs: {variant} and {against} are named twice; name each pair once.")
-            seen.add(pair)
+            seen.append({variant, against})
     problems += [
         f"{key}: belongs to the design {listing(list(designs)).replace(' and ', ' or ')}, got {design}; take it out."
         for key, designs in DESIGNS_OF.items()
@@ -300,11 +278,9 @@ def _pipeline(value: Any, folder: Path) -> PipelineConfig:
         return PipelineConfig.parse(sections).override({key: one for key, one in value.items() if key not in sections})
     if not isinstance(value, str):
         raise ConfigError(f"must be a YAML file, the name of a preset, or a mapping of keys, got {value!r}")
-    presets = checkout_file("experiments/presets")
-    is_file = value.endswith((".yaml", ".yml"))
-    places = [folder / value, presets.parent / value]
-    if not is_file:
-        places = [folder / "presets" / f"{value}.yaml", presets / f"{value}.yaml"]
+    presets, is_file = checkout_file("experiments/presets"), value.endswith((".yaml", ".yml"))
+    name = value if is_file else f"presets/{value}.yaml"
+    places = [folder / name, presets.parent / name]
     if found := next((path for path in places if path.is_file()), None):
         return PipelineConfig.load(found)
     if not is_file:
@@ -334,7 +310,6 @@ PACKAGED = {"experiments/presets": _PACKAGE / "experiment/presets", NOTEBOOK: _P
 def checkout_file(name: str) -> Path:
     """Return the path of `name` (with forward slashes) in the checkout, below the current folder, or in the package."""
     places = [_PACKAGE.parent / name, Path.cwd() / name, *([PACKAGED[name]] if name in PACKAGED else [])]
-    found = next((path for path in places if path.exists()), None)
-    if found is None:
-        raise RagLabError(f"Cannot find {name}: run from a checkout of rag_lab, or install it with `pip install -e`.")
-    return found
+    if found := next((path for path in places if path.exists()), None):
+        return found
+    raise RagLabError(f"Cannot find {name}: run from a checkout of rag_lab, or install it with `pip install -e`.")

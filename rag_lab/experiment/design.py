@@ -48,13 +48,7 @@ class ExperimentError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an experiment says of its design beside the factors.
-
-    n: variants that `random` draws, trials of `optuna`, the most runs of `fractional`; None where nothing is said.
-    resolution: of `fractional`; None where nothing is said.
-    seed: what is drawn at random is drawn with it.
-    only_if: factors that vary only beside some values of other keys.
-    """
+    """What an experiment says of its design beside the factors: keys of `ExperimentConfig`, which describes them."""
 
     n: int | None = None
     resolution: int | None = None
@@ -118,13 +112,12 @@ def _combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: W
             return list(module.value(base.flat(), factors, wanted))
         code = CustomCode(module, f"design {module.name!r}")
         inputs = deepcopy({key: list(values) for key, values in factors.items()})
-        changes: list[Changes] = code.call(base.flat(), inputs, accept=lambda returned: _accepted(returned, code.what))
+        return list(code.call(base.flat(), inputs, accept=lambda returned: _accepted(returned, code.what)))
     except ExperimentError:
         raise
     except (ConfigError, CustomCodeError) as error:
         end = "." if isinstance(error, CustomCodeError) else ""
         raise ExperimentError("design", [f"design: {error}{end}"]) from error
-    return changes
 
 
 def _accepted(returned: Any, what: str) -> list[Changes]:
@@ -168,10 +161,8 @@ class Expansion:
 def expand(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted = NOTHING_WANTED) -> Expansion:
     """Expand `factors` (dotted key to values, first value the baseline) around `base` by a design's name or object.
 
-    Combinations that come out as a configuration already there are left out with a notice.
-
-    Raises:
-        ExperimentError: naming every unknown key and impossible value at once.
+    Combinations that come out as a configuration already there are left out with a notice. An ExperimentError names
+    every unknown key and impossible value at once.
     """
     keys = dotted_keys()
     known = {key: values for key, values in factors.items() if key in keys}
@@ -203,16 +194,13 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     if not variants:
         raise ExperimentError("variants", ["variants: none given; name at least one pipeline."])
     check_size(len(variants))
-    baseline = next(iter(variants.values()))
-    seen, expanded, same = dict[str, str](), list[Variant](), list[SamePipeline]()
+    baseline, expanded, same = next(iter(variants.values())), dict[str, Variant](), list[SamePipeline]()
     for name, config in variants.items():
-        changes = differences(config, baseline)
-        if config.identity in seen:
-            same.append(SamePipeline(name, changes, seen[config.identity]))
-            continue
-        seen[config.identity] = name
-        expanded.append(Variant(name, name, changes, config))
-    return Expansion(tuple(expanded), tuple(map(str, same)), tuple(same))
+        one = Variant(name, name, differences(config, baseline), config)
+        first = expanded.setdefault(config.identity, one)
+        if first is not one:
+            same.append(SamePipeline(name, dict(one.changes), first.variant_id))
+    return Expansion(tuple(expanded.values()), tuple(map(str, same)), tuple(same))
 
 
 def differences(config: PipelineConfig, baseline: PipelineConfig) -> Changes:
@@ -313,13 +301,10 @@ def _rule_problems(rules: Rules, factors: Factors, base: Mapping[str, Any]) -> l
                 )
             if not values:
                 found.append(f"{where}: {other} has no values beside which {key} varies; give at least one.")
-    if not found:
-        try:
-            _in_order(rules)
-        except CycleError as error:
-            found.append(
-                f"only_if: the rules of {listing(sorted(set(error.args[1])))} wait for each other; take one out."
-            )
+    try:
+        _in_order({} if found else rules)
+    except CycleError as error:
+        found.append(f"only_if: the rules of {listing(sorted(set(error.args[1])))} wait for each other; take one out.")
     return found
 
 

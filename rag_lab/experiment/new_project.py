@@ -75,10 +75,6 @@ def new_project(folder: Path, documents: Path, *, copy: bool = False, home: Path
     return NewProject(folder, paths, found, n_questions)
 
 
-def _template(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
 def _refuse(folder: Path, documents: Path, names: list[str] | None = None) -> None:
     if not documents.is_dir():
         raise ConfigError(f"There is no folder {documents}; give the folder of your documents.")
@@ -89,8 +85,7 @@ def _refuse(folder: Path, documents: Path, names: list[str] | None = None) -> No
         raise ConfigError(
             f"{folder} lies in {documents}, where its files would be taken for documents; choose a folder beside it."
         )
-    taken = [name for name in [CORPUS_FOLDER, *(names or [])] if os.path.lexists(folder / name)]
-    if taken:
+    if taken := [name for name in [CORPUS_FOLDER, *(names or [])] if os.path.lexists(folder / name)]:
         raise ConfigError(f"{folder} has {', '.join(taken)} already, which is not written over; choose another folder.")
 
 
@@ -129,33 +124,31 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
         pages: dict[str, list[str]] = {}
         for page in pipeline.index.chunks.documents():
             pages.setdefault(page.source, []).append(page.text)
-        drafted = drafted_questions(pages, found.language, N_QUESTIONS)
-    if drafted:
-        write_questions(made / QUESTIONS_FILE, drafted)
-    elif not (made / QUESTIONS_FILE).exists():
-        (made / QUESTIONS_FILE).write_text("", encoding="utf-8")
+        (made / QUESTIONS_FILE).touch()
+        if drafted := drafted_questions(pages, found.language, N_QUESTIONS):
+            write_questions(made / QUESTIONS_FILE, drafted)
     title = " ".join(folder.resolve().name.split())
     name = re.sub(r"[^a-z0-9_-]+", "_", title.lower()).strip("_-")[:64] or "mine"
-    texts = {"title": title, "name": name, "path": " ".join(str(folder).split())}
-    language = f"language: {found.language}   # detected; correct it\n" if found.language else ""
-    (made / METADATA_FILE).write_text(
-        f"{yaml.safe_dump({'name': title}, allow_unicode=True)}{language}", encoding="utf-8"
-    )
-    settings = yaml.safe_dump(nested(found.settings), sort_keys=False) if found.settings else ""
-    (made / PIPELINE_FILE).write_text(_template(PIPELINE_FILE).format(settings=settings), encoding="utf-8")
+    metadata = yaml.safe_dump({"name": title}, allow_unicode=True)
+    metadata += f"language: {found.language}   # detected; correct it\n" if found.language else ""
+    (made / METADATA_FILE).write_text(metadata, encoding="utf-8")
     now, to_try = pipeline.config.override(found.settings).flat(), list(found.to_try.items())[:_MOST_FACTORS]
     factors = {key: [now[key], *(value for value in values if value != now[key])] for key, values in to_try}
-    experiment = _template(EXPERIMENT_FILE).format(
-        **texts,
-        question=what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
-        pipeline=PIPELINE_FILE,
-        factors=yaml.safe_dump({"factors": factors}, sort_keys=False, default_flow_style=None),
-    )
-    (made / EXPERIMENT_FILE).write_text(experiment, encoding="utf-8")
-    kept = "copied" if copied else "linked, not copied"
-    asked = f"{len(drafted)} drafted questions" if drafted else "your questions"
-    readme = _template(README_FILE).format(**texts, docs=documents.resolve(), kept=kept, questions=asked)
-    (made / README_FILE).write_text(readme, encoding="utf-8")
+    texts = {
+        "title": title,
+        "name": name,
+        "path": " ".join(str(folder).split()),
+        "settings": yaml.safe_dump(nested(found.settings), sort_keys=False) if found.settings else "",
+        "question": what_changes([f"{key} ({', '.join(map(str, values))})" for key, values in factors.items()]),
+        "pipeline": PIPELINE_FILE,
+        "factors": yaml.safe_dump({"factors": factors}, sort_keys=False, default_flow_style=None),
+        "docs": documents.resolve(),
+        "kept": "copied" if copied else "linked, not copied",
+        "questions": f"{len(drafted)} drafted questions" if drafted else "your questions",
+    }
+    for file in (PIPELINE_FILE, EXPERIMENT_FILE, README_FILE):
+        text = (_TEMPLATES / file).read_text(encoding="utf-8").format(**texts)
+        (made / file).write_text(text, encoding="utf-8")
     return len(drafted)
 
 
@@ -254,11 +247,9 @@ def what_changes(factors: Sequence[str]) -> str:
 
 def usual_metrics(dataset: str) -> tuple[str, ...]:
     """Return what is measured where nobody says what: nothing where no question of the data set has a label."""
-    try:
-        questions = Dataset.load(dataset).questions
-    except DatasetError:  # which the plan tells
-        return METRICS
-    return METRICS if any(question.is_labelled for question in questions) else ()
+    with suppress(DatasetError):  # which the plan tells
+        return METRICS if any(question.is_labelled for question in Dataset.load(dataset).questions) else ()
+    return METRICS
 
 
 def numbered(name: str, fits: Callable[[str], bool]) -> str:

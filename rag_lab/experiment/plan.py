@@ -1,7 +1,7 @@
 """The plan of an experiment: everything is checked, and every question chosen, before anything runs."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,16 +16,15 @@ from rag_lab.data.sampling import cluster_problem
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.evaluation import registry
 from rag_lab.evaluation.metric import MetricInfo
-from rag_lab.evaluation.registry import reads_of
 from rag_lab.experiment import questions as asking
 from rag_lab.experiment.built_in_designs import RACING
-from rag_lab.experiment.config import Draft, ExperimentConfig, Given, Pairs, folder_of, name_of, read_experiment
+from rag_lab.experiment.config import Draft, ExperimentConfig, Given, Pairs, folder_of, read_experiment
 from rag_lab.experiment.design import Expansion, ExperimentError, Variant, Wanted, expand, expand_list, variant_id
 from rag_lab.experiment.stage_identities import Readers, limit_problems, model_problem, models_used, run_once
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.human_input import margin_problems
 from rag_lab.runs.omissions import left_out
-from rag_lab.runs.run_folder import Claim, RunFolder, VariantPlan
+from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.stores.registry import store_problem
 
 _LONGEST = 64  # of an experiment's name
@@ -83,10 +82,7 @@ class Plan:
 
     @property
     def pairs(self) -> Pairs:
-        """The comparisons of two variants that the design declares, as (variant, against).
-
-        Of named pairs those are left of which both are run, each by what is run for it.
-        """
+        """The comparisons of two variants that the design declares, as (variant, against), of those that are run."""
         pairs, names = self.experiment.pairs, [variant.variant_id for variant in self.variants]
         if self.experiment.design != "list" or pairs == "baseline":
             return tuple((name, names[0]) for name in names[1:])
@@ -100,6 +96,16 @@ class Plan:
 
     def run_folder(self, path: Path) -> RunFolder:
         """Return the run folder of this plan at `path`; nothing is written."""
+        names = dict(zip(self.experiment.metrics, (metric.name for metric in self.metrics), strict=True))
+        ids = {one.label: one.run_as for one in self.expansion.same}
+        ids |= {one.label: one.variant_id for one in self.variants}
+        ids |= {one.variant_id: one.variant_id for one in self.variants}
+        # Published figures of what is run, by the variant's id and the metric's name in tables.
+        claims = tuple(
+            replace(one, variant=ids[one.variant], metric=names.get(one.metric, one.metric))
+            for one in self.experiment.claims
+            if one.variant in ids
+        )
         return RunFolder(
             path=path,
             name=self.experiment.name,
@@ -119,21 +125,9 @@ class Plan:
             margins=self.margins,
             same=self.expansion.same,
             strict=self.experiment.strict,
-            claims=tuple(self.claims),
+            claims=claims,
             file=self.file,
         )
-
-    @property
-    def claims(self) -> Iterator[Claim]:
-        """The published figures of what is run, by the variant's id and the metric's name in tables."""
-        names = dict(zip(self.experiment.metrics, (metric.name for metric in self.metrics), strict=True))
-        ids = {one.label: one.run_as for one in self.expansion.same}
-        ids |= {one.label: one.variant_id for one in self.variants} | {
-            one.variant_id: one.variant_id for one in self.variants
-        }
-        for one in self.experiment.claims:
-            if one.variant in ids:
-                yield replace(one, variant=ids[one.variant], metric=names.get(one.metric, one.metric))
 
 
 def plan(
@@ -156,7 +150,9 @@ def plan(
     Raises:
         ExperimentError: naming everything that is wrong with it, its dataset, metrics, models and stores at once.
     """
-    folder, name = (folder or folder_of(experiment)).resolve(), name_of(experiment)
+    folder = (folder or folder_of(experiment)).resolve()
+    named = str(experiment) if isinstance(experiment, Path | str) else ""
+    name = named or "The experiment"
     with modules_from(folder):
         draft = _with_subset(read_experiment(experiment), settings or {}, only, questions)
         problems = list(draft.problems)
@@ -188,7 +184,6 @@ def plan(
                 "variants."
             )
             raise ExperimentError(name, [problem])
-        named = str(experiment) if isinstance(experiment, Path | str) else ""
         parts = (config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart)
         return Plan(*parts, named)
 
@@ -197,7 +192,7 @@ def readers_of(
     config: ExperimentConfig, dataset: Dataset, questions: Sequence[str], answered: Sequence[str]
 ) -> Readers:
     """Return what metrics and reports read of the questions that are asked."""
-    asked, reads = set(questions), reads_of(config.metrics, ())
+    asked, reads = set(questions), registry.reads_of(config.metrics, ())
     contexts = any("passages" in reads(one) for one in dataset.questions if one.question_id in asked)
     turns = any(one.history for one in dataset.questions if one.question_id in asked)
     return Readers(bool(answered), contexts, dataset.language, turns)
@@ -205,8 +200,6 @@ def readers_of(
 
 def _with_subset(draft: Draft, settings: Mapping[str, Any], only: Sequence[str], questions: str = "") -> Draft:
     """Return an experiment with `settings` (dotted keys) in all of its variants, of which `only` some are run.
-
-    `questions` are as for `plan`.
 
     It gets another name, and with it a run folder, as `ablation__final_k-3__only_hyde-always`: what is left out or set
     otherwise replaces no earlier result.
@@ -236,11 +229,8 @@ def _with_subset(draft: Draft, settings: Mapping[str, Any], only: Sequence[str],
             n = int(more) + (known or 0) * (more != questions)
             limits, parts = limits.model_copy(update={"questions": n}), [*parts, f"questions-{n}"]
     text = "__".join(re.sub(r"[^a-z0-9_-]+", "-", part.lower()).strip("-") for part in parts)
-    changed: dict[str, Any] = {
-        "name": short_name(text, _LONGEST, [dict(settings), list(only), *([questions] if questions else [])]),
-        "limits": limits,
-        "only": [*given.only, *only],
-    }
+    name = short_name(text, _LONGEST, [dict(settings), list(only), *([questions] if questions else [])])
+    changed: dict[str, Any] = {"name": name, "limits": limits, "only": [*given.only, *only]}
     if len(problems) == len(draft.problems):
         try:
             changed["base"] = given.base.override(settings)
@@ -270,13 +260,12 @@ def _expand(draft: Draft, problems: list[str]) -> Expansion | None:
     except ExperimentError as error:
         problems += error.problems
         return None
-    named, baseline = {ids[name] for name in config.only}, found.baseline.variant_id
+    named, baseline, notices = {ids[name] for name in config.only}, found.baseline.variant_id, found.notices
     variants = tuple(v for v in found.variants if v.variant_id in {*named, baseline})
-    notices = []
     if missing := [name for name in known if name not in {*named, baseline}]:
         also = "" if baseline in named else f" {baseline} runs, too: the others are compared with it."
-        notices = [f"{len(variants)} of {len(known)} variants are run, without {listing(missing)}.{also}"]
-    return Expansion(variants, (*found.notices, *notices), found.same)
+        notices += (f"{len(variants)} of {len(known)} variants are run, without {listing(missing)}.{also}",)
+    return Expansion(variants, notices, found.same)
 
 
 def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
@@ -298,10 +287,7 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
 
 
 def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
-    """Return what keeps a metric, a model, a vector store or a custom module from being used, or a margin from holding.
-
-    Those are of any variant, and the judge.
-    """
+    """Return what keeps a metric, model, store or module of any variant from being used, or a margin from holding."""
     config = draft.config
     problems = registry.problems(config.metrics, has_judge=config.judge is not None, language=config.judge_language)
     if not draft.broken & {"metrics", "margin"}:
@@ -312,16 +298,15 @@ def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
                 infos |= {metric: parsed.info, parsed.name: parsed.info}
         problems += margin_problems(config.margin, infos)
     problems += asking.objective_problems(config)
-    known = []
-    if expansion:
-        known = [*(one.variant_id for one in expansion.variants), *(one.label for one in expansion.variants)]
-        known += [one.label for one in expansion.same]
+    variants = expansion.variants if expansion else ()
+    known = [*(one.variant_id for one in variants), *(one.label for one in variants)]
+    known += [one.label for one in expansion.same] if expansion else []
     for claim in config.claims:
         if claim.metric not in config.metrics and "metrics" not in draft.broken:
             problems.append(f"claims: {unknown_name('metric', claim.metric, config.metrics)}")
         if known and not config.only and claim.variant not in known:
             problems.append(f"claims: {unknown_name('variant', claim.variant, known)}")
-    configs = [variant.config for variant in expansion.variants] if expansion else [config.base]
+    configs = [variant.config for variant in variants] or [config.base]
     models = {(role, text) for one in configs for role, text in models_used(one, config.metrics).items()}
     if config.judge is not None:
         models.add(("judge", config.judge))

@@ -82,9 +82,6 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
 
     The rounds hold questions to which the deciding metric applies, and whole clusters of them. Those of a race are
     drawn by lot, which its bounds assume; what chooses in a search, and the proof, are stratified.
-
-    Raises:
-        ExperimentError: if no metric can decide, or the questions are too few.
     """
     metric = deciding(experiment.metrics)
     if metric is None:
@@ -98,7 +95,10 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
     usable = [one for one in questions if applies(metric, one, answers)]
     limits = [experiment.limits.questions, experiment.limits.answers if metric.info.reads_answers else None]
     most = min([len(usable), *(n for n in limits if n is not None)])
-    sizes = _round_sizes(experiment, most)
+    first, race = max(MIN_ROUND, round(SHARES[0] * most)), experiment.race or RaceConfig()
+    sizes = tuple(race.rounds) or (first, max(2 * first, round(SHARES[1] * most)))
+    if experiment.design in SEARCHES:
+        sizes = (experiment.choose or max(MIN_ROUND, round(SHARES[1] * most)),)
     if (needed := sizes[-1] + MIN_PROOF) > most:
         n_text = counted(sizes[-1], "question")
         choose, shorter = f"choose: {n_text} choose", "let fewer choose"
@@ -109,8 +109,7 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
             f"on {most:,} within the limits; ask more, {shorter}, or take the design grid."
         )
         raise ExperimentError("race", [problem])
-    clusters = clusters_of(questions, experiment.clusters) or {}
-    by_lot = experiment.design == RACING
+    clusters, by_lot = clusters_of(questions, experiment.clusters) or {}, experiment.design == RACING
     drawn = shuffled(usable, experiment.seed) if by_lot else stratified(usable, len(usable), experiment.seed)
     units: dict[tuple[str, str], list[str]] = {}  # clusters stay whole, so that a round may hold a few more
     for name in drawn:
@@ -123,17 +122,6 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
     if experiment.design == STAGED:
         rounds = rounds * max(1, len(stages_of(experiment.factors)))
     return _with_proof(rounds, questions, experiment, metric, clusters, answers)
-
-
-def _round_sizes(experiment: ExperimentConfig, n: int) -> tuple[int, ...]:
-    """Return how many of `n` questions each round has seen at its end."""
-    if experiment.design in SEARCHES:
-        return (experiment.choose or max(MIN_ROUND, round(SHARES[1] * n)),)
-    race = experiment.race or RaceConfig()
-    if race.rounds:
-        return tuple(race.rounds)
-    first = max(MIN_ROUND, round(SHARES[0] * n))
-    return first, max(2 * first, round(SHARES[1] * n))
 
 
 def _with_proof(
@@ -170,16 +158,11 @@ def _with_proof(
     return RaceQuestions(rounds, proof, answered, {CHOSE: chose} | ({BESIDE: beside} if beside else {}))
 
 
-def objectives(experiment: ExperimentConfig) -> list[str]:
-    """Return the objectives as the experiment names them: those that it gives, else its first two metrics."""
-    return experiment.objectives or experiment.metrics[:2]
-
-
 def objective_problems(experiment: ExperimentConfig) -> list[str]:
     """Return a sentence for each thing that is wrong with the objectives of a search by trials."""
     if experiment.design != OPTUNA:
         return []
-    given, metrics = objectives(experiment), experiment.metrics
+    given, metrics = experiment.objectives or experiment.metrics[:2], experiment.metrics
     found = [
         f"objectives: {name} is none of the metrics, which are {listing(metrics) if metrics else 'none'}; put it there."
         for name in given

@@ -11,11 +11,10 @@ from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.built_in_designs import OPTUNA, RaceConfig
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.questions import SEARCHES, objectives
+from rag_lab.experiment.questions import SEARCHES
 from rag_lab.runs.run_manifest import ClosestCall, RoundRecord, Standing
 from rag_lab.statistics import bounded_mean, summaries
 from rag_lab.statistics.scales import Scale, scales_of
-from rag_lab.statistics.summaries import per_question, with_failures_at
 
 ELSEWHERE = "that are asked in another round, in the proof, or not at all"
 _ROUND = "Round {} of a race, which drops variants and proves nothing:"
@@ -46,15 +45,14 @@ def race_standings(
     A variant is dropped where the bound of what another is better by, which holds at all looks at once (see
     `lower_bound`), lies above zero. The baseline stays, and one without scores does not.
     """
-    kept_scale = _without_broken_bounds(scores, metric, scale)
+    kept_scale = scales_of(scores, {metric: scale}).get(metric, scale)  # without a bound that a score lies beyond
     values, width = _values(scores, metric, kept_scale.worst), kept_scale.width
     found = []
     for one in standings(scores, metric, scale, labels, baseline, len(labels)):
-        bounds: dict[str, float] = {}
+        ours, bounds = values.get(one.variant_id, {}), dict[str, float]()
         if width and one.stays and one.variant_id != baseline:
-            for name in labels:
-                if name in values and name != one.variant_id:
-                    bounds[name] = _ahead(values[name], values.get(one.variant_id, {}), scale.sign, width, looks)
+            others = [name for name in labels if name in values and name != one.variant_id]
+            bounds = {name: _ahead(values[name], ours, scale.sign, width, looks) for name in others}
         behind = max(bounds, key=lambda name: bounds[name], default="")
         is_worse = bool(behind) and bounds[behind] > 0
         found.append(replace(one, stays=False, behind=behind, least=bounds[behind]) if is_worse else one)
@@ -83,7 +81,7 @@ def standings(
     Of variants with equal means the earlier in `labels` (variant to label, in the order of the plan) stays. One without
     scores stands last and does not stay, so that fewer may.
     """
-    rows = summaries.ranking(scores, metric, _without_broken_bounds(scores, metric, scale)).to_dict("records")
+    rows = summaries.ranking(scores, metric, scales_of(scores, {metric: scale}).get(metric, scale)).to_dict("records")
     ranked = {str(row["variant_id"]): row for row in rows if row["scored"] + row["failed"]}
     in_order = sorted((name for name in labels if name in ranked), key=lambda name: int(ranked[name]["rank"]))
     kept = [name for name in in_order if name != baseline][:n_kept]
@@ -94,10 +92,8 @@ def standings(
         mean = row["mean"] if row["ranked_by"] is None else row["ranked_by"]
         place = (int(row["rank"]), None if mean is None else float(mean), int(row["scored"]), int(row["asked"]))
         found.append(Standing(name, labels[name], *place, stays, is_tied=not stays and row["rank"] == last))
-    without = (Standing(name, label, stays=name == baseline) for name, label in labels.items() if name not in ranked)
-    if n_kept:
-        return (*found, *without)
-    return tuple(replace(one, stays=place == 0) for place, one in enumerate((*found, *without)))
+    found += [Standing(name, label, stays=name == baseline) for name, label in labels.items() if name not in ranked]
+    return tuple(found if n_kept else (replace(one, stays=one is found[0]) for one in found))
 
 
 def closest_call(
@@ -109,7 +105,7 @@ def closest_call(
     if not kept or not dropped:
         return None
     pair = (kept[-1].variant_id, dropped[0].variant_id)
-    values = _values(scores, metric, _without_broken_bounds(scores, metric, scale).worst)
+    values = _values(scores, metric, scales_of(scores, {metric: scale}).get(metric, scale).worst)
     first, second = (values.get(name, {}) for name in pair)
     gaps = [scale.sign * (first[name] - second[name]) for name in sorted(first.keys() & second.keys())]
     if len(gaps) < 2:
@@ -119,15 +115,10 @@ def closest_call(
     return ClosestCall(*pair, mean, spread / math.sqrt(len(gaps)))
 
 
-def _without_broken_bounds(scores: pd.DataFrame, metric: str, scale: Scale) -> Scale:
-    """Return the scale without a bound that a score lies beyond."""
-    return scales_of(scores, {metric: scale}).get(metric, scale)
-
-
 def _values(scores: pd.DataFrame, metric: str, worst: float | None) -> dict[str, dict[str, float]]:
     """Return by variant what each question counts: its mean, failed repeats at the worst value where there is one."""
-    questions = per_question(scores, [metric])
-    judged = questions.assign(value=with_failures_at(questions, worst)).dropna(subset="value")
+    questions = summaries.per_question(scores, [metric])
+    judged = questions.assign(value=summaries.with_failures_at(questions, worst)).dropna(subset="value")
     found: dict[str, dict[str, float]] = {}
     for variant, name, value in zip(judged["variant_id"], judged["question_id"], judged["value"], strict=True):
         found.setdefault(str(variant), {})[str(name)] = float(value)
@@ -173,17 +164,15 @@ def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
     heading, tail = _ROUND if number == 1 else _LATER, f"_round_{number}"
     if given.design in SEARCHES:
         heading = _SEARCH
-    experiment = given.model_copy(
-        update={
-            "name": f"{given.name[: _LONGEST - len(tail)]}{tail}",
-            "question": f"{heading.format(number)} {given.question}",
-            "metrics": [given.metrics[place] for place in places],
-            "margin": {},
-        }
-    )
+    changed = {
+        "name": f"{given.name[: _LONGEST - len(tail)]}{tail}",
+        "question": f"{heading.format(number)} {given.question}",
+        "metrics": [given.metrics[place] for place in places],
+        "margin": {},
+    }
     return replace(
         with_variants(plan, variants),
-        experiment=experiment,
+        experiment=given.model_copy(update=changed),
         questions=asked,
         answered=asked if any(metric.info.reads_answers for metric in metrics) else (),
         metrics=metrics,
@@ -193,23 +182,17 @@ def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
 
 def aims(plan: Plan) -> list[ParsedName]:
     """Return the metrics that trials are to improve: the objectives, else the first two."""
-    given = objectives(plan.experiment)
+    given = plan.experiment.objectives or plan.experiment.metrics[:2]
     return [known for known, name in zip(plan.metrics, plan.experiment.metrics, strict=True) if name in given]
 
 
 def full_plan(plan: Plan) -> Plan:
     """Return the sweep that the race stands for: all variants on all questions of the last round and the proof."""
-    order = [question.question_id for question in plan.dataset.questions]
-    rounds = set(plan.rounds[-1])
+    order, rounds = [question.question_id for question in plan.dataset.questions], plan.rounds[-1]
     answered = {*plan.answered, *(rounds if plan.deciding_metric.info.reads_answers else ())}
     asked = {*plan.questions, *rounds}
-    return replace(
-        plan,
-        questions=tuple(name for name in order if name in asked),
-        answered=tuple(name for name in order if name in answered),
-        rounds=(),
-        apart={},
-    )
+    ids, of_answers = (tuple(name for name in order if name in some) for some in (asked, answered))
+    return replace(plan, questions=ids, answered=of_answers, rounds=(), apart={})
 
 
 def with_variants(plan: Plan, variants: Collection[str]) -> Plan:

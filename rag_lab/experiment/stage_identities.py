@@ -46,6 +46,11 @@ _MISSING_READERS = {
 }
 _NOWHERE = Path("/nowhere")  # nothing is read or written there
 CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
+_KINDS = {
+    "embedding": providers.EMBEDDERS,
+    "cross_encoder": providers.CROSS_ENCODERS,
+    "likelihood": providers.QUERY_LIKELIHOODS,
+}
 _OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 
@@ -68,14 +73,12 @@ class Readers:
 def stage_identities(config: PipelineConfig, readers: Readers) -> dict[str, Mapping[str, Any]]:
     """Return the identity of each stage that is on and whose result somebody reads, by its name.
 
-    Raises:
-        RagLabError: if a module, a store or a prompt that the configuration names cannot be used.
+    A RagLabError where a module, a store or a prompt that the configuration names cannot be used.
     """
     embedder = cast(protocols.Embedder, _Model("embedding", config.models.embedding))
     index: Any = _Index(config, embedder, readers.language)
     pipeline = Pipeline.on(index, embedder, config)
-    parts = {**vars(pipeline.parts), "retrieval": config.retrieval.in_language(readers.language)}
-    pipeline.parts = _Parts(**parts)
+    pipeline.parts = _Parts(**{**vars(pipeline.parts), "retrieval": config.retrieval.in_language(readers.language)})
     read = {"ranked", *(["answer"] if readers.answers else []), *(["passages"] if readers.contexts else [])}
     on = [stage for stage in run_stage.with_readers(pipeline.stages, read) if not isinstance(stage, Off)]
     return {stage.name: stage.identity() for stage in on if readers.turns or stage.name != conversation.REMEMBER}
@@ -96,11 +99,9 @@ def roles_used(config: PipelineConfig, readers: Readers) -> set[str]:
 
 def n_chats(config: PipelineConfig) -> int:
     """Return how many stages ask a chat model for each question."""
-    try:
-        found = stage_identities(config, Readers(contexts=False))
-    except RagLabError:
-        return 0
-    return sum("model" in identity for identity in found.values())
+    with suppress(RagLabError):
+        return sum("model" in one for one in stage_identities(config, Readers(contexts=False)).values())
+    return 0
 
 
 def models_in(value: Any) -> Iterator[Mapping[str, str]]:
@@ -117,8 +118,6 @@ def models_in(value: Any) -> Iterator[Mapping[str, str]]:
 
 @dataclass(frozen=True)
 class _Model:
-    """A model by its role and its name."""
-
     role: str
     model: str
 
@@ -127,9 +126,7 @@ class _Model:
 
 
 @dataclass(frozen=True)
-class _Parts(Parts):
-    """Parts whose models are names."""
-
+class _Parts(Parts):  # whose models are names
     def chat(self, role: str, purpose: str = "") -> protocols.ChatModel:
         return cast(protocols.ChatModel, _Model(role, self.model(role)))
 
@@ -184,10 +181,8 @@ def run_once(expansion: Expansion, readers: Readers) -> Expansion:
 def effective(config: PipelineConfig, readers: Readers, *, usable: bool = False) -> dict[str, Any]:
     """Return all that can change a result: pipelines that have the same do the same with every question.
 
-    Where a module or a prompt cannot be used here, that is the whole configuration.
-
-    Raises:
-        RagLabError: in place of that, where it must be `usable`.
+    Where a module or a prompt cannot be used here, that is the whole configuration, or a RagLabError if it must be
+    `usable`.
     """
     try:
         stages = stage_identities(config, readers)
@@ -198,11 +193,10 @@ def effective(config: PipelineConfig, readers: Readers, *, usable: bool = False)
     return {"stages": stages, **({"on_truncation": config.on_truncation} if any(models_in(stages)) else {})}
 
 
-def is_inert(config: PipelineConfig, key: str, other: Any, readers: Readers) -> bool:
-    """Tell whether a key could have another value, and the pipeline were the same."""
-    with suppress(RagLabError):  # the other value does not go with the rest
-        return effective(config, readers) == effective(config.override({key: other}), readers)
-    return False
+def is_read(config: PipelineConfig, key: str, other: Any, readers: Readers) -> bool:
+    """Tell whether another value of a key makes another pipeline; a RagLabError where one of the two cannot be used."""
+    changed = config.override({key: other})
+    return effective(config, readers, usable=True) != effective(changed, readers, usable=True)
 
 
 def settings_without_effect(config: PipelineConfig, keys: Collection[str]) -> list[str]:
@@ -214,7 +208,7 @@ def settings_without_effect(config: PipelineConfig, keys: Collection[str]) -> li
             idle.setdefault(f"answer.name is {config.answer.name}", []).append(key)
         elif config.flat()[key] != defaults[key]:
             with suppress(RagLabError):  # of what cannot be used, which is said where it is used
-                if not reasons.is_read(config, key, defaults[key]):
+                if not is_read(config, key, defaults[key], reasons.readers):
                     idle.setdefault(reasons.where(config, key, defaults[key]), []).append(key)
     cure = "; set answer.name=llm to ask the model"
     return [
@@ -244,11 +238,6 @@ class _Reasons:
         unread = [f"nothing reads {listing(keys)} where {where}" for where, keys in groups.items()]
         return ", and ".join([*unread, *reasons])
 
-    def is_read(self, config: PipelineConfig, key: str, other: Any, readers: Readers | None = None) -> bool:
-        """Tell whether another value of a key makes another pipeline."""
-        readers, changed = readers or self.readers, config.override({key: other})
-        return effective(config, readers, usable=True) != effective(changed, readers, usable=True)
-
     def where(self, config: PipelineConfig, key: str, other: Any) -> str:
         """Return which setting keeps a key from being read: one which, if it were another, would let it be read."""
         known = digest([key, {name: config.flat()[name] for name in _switches(key)}])
@@ -260,12 +249,12 @@ class _Reasons:
         values, step = config.flat(), steps.step_of(key)
         for name, sentence in _MISSING_READERS.items():
             more: Any = {name: True}
-            if not getattr(self.readers, name) and self.is_read(config, key, other, replace(self.readers, **more)):
+            if not getattr(self.readers, name) and is_read(config, key, other, replace(self.readers, **more)):
                 yield sentence
         for switch in _switches(key):
             for choice in choices_of(switch, values[switch]):
                 with suppress(RagLabError):
-                    if self.is_read(config.override({switch: choice}), key, other):
+                    if is_read(config.override({switch: choice}), key, other, self.readers):
                         yield f"{switch} is {values[switch]}"
         yield " and ".join(f"{switch} is {values[switch]}" for switch in (step.switches if step else ()))
 
@@ -280,11 +269,11 @@ def _switches(key: str) -> Iterator[str]:
     return (name for name in switches if name != key)
 
 
-def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) -> dict[str, str]:
+def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None, *, asked: bool = False) -> dict[str, str]:
     """Return the role and `provider:name` of every model that this pipeline uses; roles that are off are left out.
 
     The generation model counts the tokens of the context where no answer is generated, too: where one of `metrics`
-    reads the context, or somebody looks at it (None).
+    reads the context, or somebody looks at it (None). Where they are to be `asked` it is not among them then.
     """
     contexts, embeds = metrics is None, False
     for metric in metrics or ():
@@ -294,19 +283,13 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None) ->
             contexts = contexts or ("passages" in info.reads and "answer" not in info.needs)
             embeds = embeds or "embeddings" in info.needs
     roles = roles_used(config, Readers(contexts=contexts)) | ({"embedding"} if embeds else set())
+    roles -= {"generation"} if asked and not config.answer.asks_model else set()
     return {role: name for role, name in config.models.model_dump().items() if role in roles}
-
-
-def models_asked(config: PipelineConfig, metrics: Iterable[str]) -> dict[str, str]:
-    """Return the same without a generation model that is never called, as its tokenizer alone is used."""
-    used = models_used(config, metrics)
-    return {role: name for role, name in used.items() if role != "generation" or config.answer.asks_model}
 
 
 def kind_of_role(role: str) -> Kind:
     """Return the kind of model that plays a role, a key of `models` or `judge`."""
-    kinds = {"embedding": providers.EMBEDDERS, "cross_encoder": providers.CROSS_ENCODERS}
-    return (kinds | {"likelihood": providers.QUERY_LIKELIHOODS}).get(role, providers.CHAT_MODELS)
+    return _KINDS.get(role, providers.CHAT_MODELS)
 
 
 def model_problem(role: str, text: str) -> str:
@@ -314,24 +297,20 @@ def model_problem(role: str, text: str) -> str:
 
     Of `first | second` one must be able to, and no name may be malformed.
     """
-    kind, names = kind_of_role(role), alternatives(text)
-    malformed: list[tuple[str, str]] = []
-    for name in names:
-        try:
+    kind, names, found = kind_of_role(role), alternatives(text), dict[str, str]()
+    try:
+        for name in names:
             if providers.split_name(name, kind)[0] in kind.built_in:
                 providers.ModelSpec.parse(name, kind)
             else:
                 shared.model_of(kind, name)
-        except ModelError as error:
-            malformed.append((name, str(error)))
-    missing = []
-    if not malformed:
-        missing = [
-            (name, why) for name in names if (why := _blindness(role, name) or failover.missing_requirement(kind, name))
-        ]
-    found = malformed[:1] or (missing if len(missing) == len(names) else [])
+    except ModelError as error:
+        found = {name: str(error)}
+    else:
+        missing = {name: _blindness(role, name) or failover.missing_requirement(kind, name) for name in names}
+        found = missing if all(missing.values()) else {}
     key = role if role == "judge" else f"models.{role}"
-    return "; ".join(f"{key} ({redact_value(name)}): {problem}" for name, problem in found)
+    return "; ".join(f"{key} ({redact_value(name)}): {problem}" for name, problem in found.items())
 
 
 def _blindness(role: str, name: str) -> str:
@@ -358,21 +337,14 @@ def limit_problems(limits: Limits, models: Iterable[tuple[str, str]]) -> list[st
     return problems
 
 
-def embedding_price(spec: str) -> prices.Price | None:
-    """Return the price of what an embedding model reads; None where it costs nothing, or no table has a price."""
-    model: Any = shared.embedder(spec)
-    return prices.price(model.provider, model.name, writes=False) if getattr(model, "priced", False) else None
+def price_of(spec: str, *, embeds: bool = False) -> prices.Price | Literal["free"] | None:
+    """Return the price of a chat model's calls, or of what an embedding model reads.
 
-
-def price_of(spec: str) -> prices.Price | Literal["free"] | None:
-    """Return the price of a chat model's calls, 'free' where they cost nothing, None where no table has a price.
-
-    Raises:
-        ModelError: if there is no such model.
-        ConfigError: if the user's price table cannot be read.
+    It is 'free' where they cost nothing, None where no table has a price.
     """
-    model: Any = shared.chat_model(spec)
-    return prices.price(model.provider, model.name) if getattr(model, "priced", False) else "free"
+    model: Any = shared.embedder(spec) if embeds else shared.chat_model(spec)
+    is_priced = getattr(model, "priced", False)
+    return prices.price(model.provider, model.name, writes=not embeds) if is_priced else "free"
 
 
 def shipped_presets() -> dict[str, tuple[str, ...]]:

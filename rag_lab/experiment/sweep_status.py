@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -37,10 +38,8 @@ class Left:
 
     def text(self) -> str:
         """Write it in minutes."""
-        least, most = (
-            f"{seconds / 60:.1f} min" if seconds < 600 else f"{seconds / 60:.0f} min"
-            for seconds in (self.least_s, self.most_s or 0.0)
-        )
+        both = (self.least_s, self.most_s or 0.0)
+        least, most = (f"{one / 60:.1f} min" if one < 600 else f"{one / 60:.0f} min" for one in both)
         if self.most_s is None:
             return f"≥ {least}"
         return least if least == most else f"{least} to {most}"
@@ -62,7 +61,8 @@ def variant_left(elapsed_s: float, stage_s: float | None, ended_s: Sequence[floa
     are the ends of the range, as they may share work; of a single one half and double. One that takes longer than that
     has no upper end.
     """
-    ended_s = _range(ended_s)
+    if len(ended_s) == 1:
+        ended_s = (ended_s[0] / _FACTOR, ended_s[0] * _FACTOR)
     least_s = stage_s or 0.0
     if not ended_s:
         return None if stage_s is None else Left(least_s, None)
@@ -78,7 +78,8 @@ def sweep_left(
     `running` is what is left of each variant that runs. `bill_s` are the seconds of the calls that are estimated to be
     left, one after the other; None where nobody knows.
     """
-    ended_s = _range(ended_s)
+    if len(ended_s) == 1:
+        ended_s = (ended_s[0] / _FACTOR, ended_s[0] * _FACTOR)
     lasts = [one.least_s for one in running if one is not None]
     longest_s = max(lasts, default=0.0)
     if not ended_s:
@@ -95,10 +96,6 @@ def sweep_left(
     return Left(least_s, max(least_s, min(work_s, work_s / jobs + end_s)))
 
 
-def _range(ended_s: Sequence[float]) -> Sequence[float]:
-    return ended_s if len(ended_s) != 1 else (ended_s[0] / _FACTOR, ended_s[0] * _FACTOR)
-
-
 def calls_left(run: RunFolder) -> tuple[int, float | None]:
     """Return the calls that were estimated and not made yet, and their seconds, one after the other.
 
@@ -111,11 +108,8 @@ def calls_left(run: RunFolder) -> tuple[int, float | None]:
     n_left, left_s, is_known = 0, 0.0, True
     for row in rows:
         n = max(0, (row["calls_estimated"] or 0) - row["calls_spent"])
-        minutes_a_call = [
-            row[f"minutes_{when}"] / row[f"calls_{when}"]
-            for when in ("spent", "estimated")
-            if row[f"calls_{when}"] and row[f"minutes_{when}"] is not None
-        ]
+        known = [(row[f"minutes_{when}"], row[f"calls_{when}"]) for when in ("spent", "estimated")]
+        minutes_a_call = [minutes / calls for minutes, calls in known if calls and minutes is not None]
         n_left += n
         is_known = is_known and (not n or bool(minutes_a_call))
         left_s += n * 60.0 * minutes_a_call[0] if n and minutes_a_call else 0.0
@@ -179,9 +173,8 @@ class SweepStatus:
 def sweep_status(path: Path | str) -> SweepStatus:
     """Return how the run in `path` stands. Nothing is written."""
     run, now = RunFolder.open(path), time.time()
-    plans = (run.path / ROUNDS_FOLDER).glob("*/plan.json")
-    folders = sorted((path.parent for path in plans), key=lambda path: (len(path.name), path.name))
-    rounds = tuple(map(sweep_status, folders))
+    folders = [path.parent for path in (run.path / ROUNDS_FOLDER).glob("*/plan.json")]
+    rounds = tuple(map(sweep_status, sorted(folders, key=lambda path: (len(path.name), path.name))))
     live = read_live(run.path, LiveSweep)
     ended_s = [end.seconds for end in live.ended.values() if end.status == "ok"] if live else []
     try:
@@ -189,9 +182,8 @@ def sweep_status(path: Path | str) -> SweepStatus:
         state, said = _state(run, live, rounds, now)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise DamagedFile(run.path / MANIFEST_FILE, "it, or a record, does not say how variants ended") from None
-    running = [one.left for one in variants if one.state == "running"]
+    left, running = None, [one.left for one in variants if one.state == "running"]
     n_waiting = sum(one.state == "waiting" for one in variants)
-    left = None
     if state == "running" and live is not None and live.step in ("plan", "check", "variants"):
         left = sweep_left(running, n_waiting, live.jobs, ended_s, (calls_left(run)[1] or None))
     return SweepStatus(run.path, run.name, state, said, variants, left, rounds)
@@ -208,18 +200,16 @@ def _state(
             since = f"since {(now - live.began) / 60:.1f} min"
             return "running", f"It {_STEPS.get(live.step, 'runs')}, by {live.process}, {since}."
         if runs is None:
-            return (
-                "silent",
-                f"{live.process} has said nothing for {silent_s / 60:.0f} min, by this machine's clock, and cannot be "
-                "asked from here: if it is gone, start the same command again and it goes on.",
-            )
+            silent = f"{live.process} has said nothing for {silent_s / 60:.0f} min, by this machine's clock, and"
+            cure = "if it is gone, start the same command again and it goes on."
+            return "silent", f"{silent} cannot be asked from here: {cure}"
         if not is_ended:
             gone = f"It is not running any more: {live.process} ended without a word."
             return "killed", f"{gone} Start the same command again and it goes on."
     if is_ended:
-        stopped = [one for one in run.manifest().get("variants", {}).values() if one["status"] == "stopped"]
-        if stopped:
-            return "stopped", f"{str(stopped[0]['reason']).capitalize().rstrip('.')}."
+        for one in run.manifest().get("variants", {}).values():
+            if one["status"] == "stopped":
+                return "stopped", f"{str(one['reason']).capitalize().rstrip('.')}."
         return "finished", "It has ended."
     if rounds and rounds[-1].state in ("running", "killed", "silent"):
         return rounds[-1].state, f"Round {rounds[-1].path.name}: {rounds[-1].said}"
@@ -234,10 +224,8 @@ def _state(
 def _variants(
     run: RunFolder, live: LiveSweep | None, ended_s: Sequence[float], now: float
 ) -> tuple[VariantStatus, ...]:
-    calls: dict[str, tuple[int, float]] = {}  # by variant their number and dollars
-    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
-        before, cost_usd = calls.get(caller.payer, (0, 0.0))
-        calls[caller.payer] = (before + n, cost_usd + made.cost_usd)
+    by_variant = Ledger(run.path / LEDGER_FILE).calls(["payer"])
+    calls = {caller.payer: (n, made.cost_usd) for caller, n, made in by_variant}
     ended = dict(live.ended) if live else {}
     manifest = {} if live else run.manifest().get("variants", {})
     ended |= {v: LiveEnd(str(m["status"]), str(m["reason"]), float(m["seconds"])) for v, m in manifest.items()}
@@ -245,21 +233,18 @@ def _variants(
     found = []
     for v in (plan.variant_id for plan in run.variants):
         n, cost_usd = calls.get(v, (0, 0.0))
-        if v in running:
-            one = _running(v, read_live(run.variant_dir(v), LiveVariant), ended_s, max(0.0, now - running[v]))
-        else:
-            one = _ended(run, v, ended.get(v))
+        if v not in running:
+            found.append(replace(_ended(run, v, ended.get(v)), calls=n, cost_usd=cost_usd))
+            continue
+        elapsed_s, stage_s = max(0.0, now - running[v]), None
+        one = VariantStatus(v, "running", "starts", seconds=elapsed_s)
+        if at := read_live(run.variant_dir(v), LiveVariant):
+            stage_s = stage_left_s(at.done, at.total, at.known, time.time() - at.stage_began)
+            one = replace(one, stage=at.stage, done=at.done, total=at.total, remembered=at.remembered)
+            one = replace(one, computed=at.computed, failed=at.failed, fell_back=at.fell_back, reason=at.reason)
+        one = replace(one, left=variant_left(elapsed_s, stage_s, ended_s))
         found.append(replace(one, calls=n, cost_usd=cost_usd))
     return tuple(found)
-
-
-def _running(variant_id: str, live: LiveVariant | None, ended_s: Sequence[float], elapsed_s: float) -> VariantStatus:
-    one, stage_s = VariantStatus(variant_id, "running", "starts", seconds=elapsed_s), None
-    if live is not None:
-        stage_s = stage_left_s(live.done, live.total, live.known, time.time() - live.stage_began)
-        one = replace(one, stage=live.stage, done=live.done, total=live.total, remembered=live.remembered)
-        one = replace(one, computed=live.computed, failed=live.failed, fell_back=live.fell_back, reason=live.reason)
-    return replace(one, left=variant_left(elapsed_s, stage_s, ended_s))
 
 
 def _ended(run: RunFolder, variant_id: str, end: LiveEnd | None) -> VariantStatus:
@@ -267,7 +252,11 @@ def _ended(run: RunFolder, variant_id: str, end: LiveEnd | None) -> VariantStatu
     is_whole = (folder / DONE_FILE).is_file()
     if end is None and not is_whole:
         return VariantStatus(variant_id, "waiting")
-    record = _record(folder / RECORD_FILE)
+    record, done = {}, {}
+    with suppress(FileNotFoundError, DamagedFile):  # of a damaged one the sweep says so and runs the variant again
+        record = read_json(folder / RECORD_FILE)
+    with suppress(FileNotFoundError, DamagedFile):
+        done = read_json(folder / DONE_FILE)
     results: Mapping[str, Any] = record.get("results", {})
     state: VariantState = "ok" if is_whole or end is None else cast(VariantState, end.status)
     return VariantStatus(
@@ -277,12 +266,5 @@ def _ended(run: RunFolder, variant_id: str, end: LiveEnd | None) -> VariantStatu
         computed=results.get("computed"),
         failed=sum(record.get("failed_stages", {}).values()),
         reason=end.reason if end else "",
-        seconds=end.seconds if end else float(_record(folder / DONE_FILE).get("seconds", 0.0)),
+        seconds=end.seconds if end else float(done.get("seconds", 0.0)),
     )
-
-
-def _record(path: Path) -> Mapping[str, Any]:
-    try:
-        return read_json(path) if path.is_file() else {}
-    except DamagedFile:
-        return {}  # the sweep says so and runs the variant again

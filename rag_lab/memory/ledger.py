@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ _ENTER = (
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) RETURNING id"
 )
 _CALLING = "SELECT DISTINCT host, system, pid, began FROM calls WHERE open = 1 AND cost_usd > 0"
+_CALLER = ("payer", "purpose", "model")  # what is known of who calls
 LEDGER_VARIABLE = "RAG_LAB_LEDGER"
 PAYER_VARIABLE = "RAG_LAB_PAYER"
 _MEND = "delete it with its -wal and -shm files, and limits count from zero again"
@@ -192,12 +193,16 @@ class Ledger:
         with self._change() as database:
             return _reason(database, "minutes", _used(database).minutes)
 
-    def calls(self, *, answered: bool = False) -> list[tuple[Caller, int, Made]]:
-        """Return the number and the totals of all calls by caller, or only of those whose reply was seen."""
+    def calls(self, by: Collection[str] = _CALLER, *, answered: bool = False) -> list[tuple[Caller, int, Made]]:
+        """Return the number and the totals of all calls by what `by` names of their callers, in order of first use.
+
+        What it does not name is ''. Where `answered`, they are of those calls alone whose reply was seen.
+        """
+        caller = ", ".join(name if name in by else f"'' AS {name}" for name in _CALLER)
         query = (
-            "SELECT payer, purpose, model, count(*), CAST(sum(tokens_in) AS BIGINT), "
+            f"SELECT {caller}, count(*), CAST(sum(tokens_in) AS BIGINT), "  # noqa: S608 - our own names
             "CAST(sum(tokens_out) AS BIGINT), sum(cost_usd), sum(seconds) "
-            "FROM calls WHERE seconds > 0 OR NOT ? GROUP BY payer, purpose, model ORDER BY min(id)"
+            f"FROM calls WHERE seconds > 0 OR NOT ? GROUP BY {', '.join(by)} ORDER BY min(id)"
         )
         if not is_there(self.path):
             return []

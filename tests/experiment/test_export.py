@@ -6,7 +6,7 @@ import pytest
 
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.experiment.export import export_run
+from rag_lab.experiment.bundle import export_run
 from rag_lab.records import Evidence, Hit, Question, StageRecord, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.runs.variant_files import write_traces

@@ -14,7 +14,7 @@ from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab.comparison.comparison import read_comparison
 from rag_lab.errors import RagLabError
-from rag_lab.experiment.export import export_run
+from rag_lab.experiment.bundle import export_run
 from rag_lab.experiment.sweep_status import sweep_status
 from rag_lab.memory.ledger import Ledger
 from rag_lab.report.page.report_page import to_html

@@ -64,15 +64,15 @@ class JobQueue:
 
     def announced(self) -> dict[str, dict[str, str]]:
         """Return by name the `key` and the `identity` of each job that is announced; none where nobody has."""
-        name = f"run {self.run}"
-        return dict(json.loads(self.memory.recall([name]).get(name, "{}")))
+        return dict(json.loads(self.memory.recall([f"run {self.run}"]).get(f"run {self.run}", "{}")))
 
     def task(self, key: str) -> Task:
         """Return an announced job."""
         name = f"task {key}"
         try:
-            return Task.from_json(self.memory.recall([name])[name])
-        except (KeyError, TypeError, ValueError):
+            task: Task = config_file.adapter_of(Task).validate_json(self.memory.recall([name])[name])
+            return task
+        except (KeyError, ValueError):
             raise RagLabError(
                 f"The run {self.run} was announced by another version of rag_lab; install the same here."
             ) from None
@@ -121,9 +121,9 @@ def announce_and_collect(
                 job = open_jobs.pop(name)
                 try:
                     ended = unpack(results, job.output.parent)
-                    yield local.Done(job, ended.reason, ended.seconds)
                 except BadArchiveError as error:
-                    yield local.Done(job, str(error), 0.0)
+                    ended = Ended(str(error), 0.0)
+                yield local.Done(job, ended.reason, ended.seconds)
                 queue.store({keys[name]: TAKEN})
                 continue
             look()
@@ -179,10 +179,8 @@ def take_variants(
 
     `dataset` and `modules` are the paths of the data set and of custom modules on this machine, as at home where empty.
     Whatever ends it early (Ctrl-C, say) ends the variant that runs, which another worker then takes. `write` takes a
-    line for each variant.
-
-    Raises:
-        RagLabError: if this machine has another version or corpus, or nobody has announced the run.
+    line for each variant. A RagLabError where this machine has another version or corpus, or nobody has announced the
+    run.
     """
     queue, n_done = JobQueue(run), 0
     idle_since_s, known = time.monotonic(), False
@@ -238,14 +236,13 @@ def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: local.
         )
         if done.vetoed:
             return f"{task.name}: no longer wanted", False
-        ended = Ended(done.reason, done.seconds, machine.Process.this().host)
+        ended = Ended(done.reason, done.seconds)
         try:
             results = pack(job.output.parent, ended)
         except BadArchiveError as error:
             ended = replace(ended, reason=str(error))
-            for path in job.output.parent.iterdir():
-                if path != job.log:
-                    path.unlink()
+            for path in (path for path in job.output.parent.iterdir() if path != job.log):
+                path.unlink()
             results = pack(job.output.parent, ended)
     if not queue.is_over(key):
         queue.store({key: results})

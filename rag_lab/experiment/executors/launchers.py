@@ -15,13 +15,12 @@ from typing import Any
 from rag_lab._kit import home, machine
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.experiment.executors import job_queue, local
-from rag_lab.experiment.executors.local import Execute, Job
 
+Look = Callable[[], None]  # what is called several times a second while workers run
 LOCAL, WORKERS, SLURM, RAY = "local", "workers", "slurm", "ray"
 RAY_ADDRESS = "RAY_ADDRESS"
 SCHEDULER_FOLDER = "scheduler"  # in the run folder: what submitit writes, with what workers print
 _STORE = "RAG_LAB_STORE"
-_SAFE_PATH = "PYTHONSAFEPATH"
 _PYTHON = f"{shlex.quote(sys.executable)} -P"  # without the working folder among the places to import from
 _SLURM_MINUTES = 24 * 60
 _STOP_S = 10.0
@@ -29,7 +28,7 @@ _NODES_EVERY_S = 2.0
 _LOGGER = logging.getLogger(__name__)
 
 
-def executor_of(name: str, slurm: Mapping[str, Any] | None = None) -> Execute:
+def executor_of(name: str, slurm: Mapping[str, Any] | None = None) -> local.Execute:
     """Return the executor of this name; `slurm` is what submitit is asked for: `timeout_min`, `slurm_partition`, …"""
     if name not in EXECUTORS:
         raise ConfigError(unknown_name("executor", name, EXECUTORS))
@@ -44,45 +43,46 @@ def worker_command(run: str, *more: str) -> list[str]:
 
 
 @contextmanager
-def _local_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[], None]]:
+def _local_workers(run: str, jobs: Sequence[local.Job], n: int) -> Iterator[Look]:
     """Keep `n` workers on this machine in this block, which may be none."""
     known = jobs[0].origin
     dataset = known.dataset_path if known is not None else ""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
-        environment = {**os.environ, **jobs[0].environment, home.VARIABLE: str(home.home())}
-        started = [
-            subprocess.Popen(  # noqa: S603 - our own command
-                worker_command(run, "--dataset", dataset),
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                env=environment,
-                start_new_session=True,  # Ctrl-C reaches this process only, which then ends the others in order
-            )
-            for _ in range(n)
-        ]
-        try:
+    environment = {**os.environ, **jobs[0].environment, home.VARIABLE: str(home.home())}
+    command, ours, printed = worker_command(run, "--dataset", dataset), list[Any](), list[str]()
+    try:  # Ctrl-C reaches this process only, which then ends the others in order
+        with _running(n, command, environment, start_new_session=True) as (ours, printed):
             yield lambda: None
-        finally:
-            _stop(started)
-            if any(worker.returncode == 2 for worker in started):
-                printed.seek(0)
-                _LOGGER.warning("A worker on this machine ended: %s", printed.read().strip().rpartition("\n")[2])
-
-
-def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        try:
-            worker.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            worker.wait(_STOP_S)
+    finally:
+        if any(worker.returncode == 2 for worker in ours):
+            _LOGGER.warning("A worker on this machine ended: %s", printed[-1])
 
 
 @contextmanager
-def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[], None]]:
+def _running(
+    n: int, command: Sequence[str], environment: Mapping[str, str], **options: Any
+) -> Iterator[tuple[list[subprocess.Popen[bytes]], list[str]]]:
+    """Yield `n` processes of a command, which are ended after this block, and then the last line that they printed."""
+    lines = list[str]()
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": printed, "stderr": printed}
+        ours = [subprocess.Popen(command, env=environment, **streams, **options) for _ in range(n)]  # noqa: S603
+        try:
+            yield ours, lines
+        finally:
+            for worker in ours:
+                worker.terminate()
+            for worker in ours:
+                try:
+                    worker.wait(_STOP_S)
+                except subprocess.TimeoutExpired:
+                    worker.kill()
+                    worker.wait(_STOP_S)
+            printed.seek(0)
+            lines.append(printed.read().strip().rpartition("\n")[2])
+
+
+@contextmanager
+def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[local.Job], n: int) -> Iterator[Look]:
     """Submit `n` workers as one array, no more than jobs; they are cancelled at the end."""
     try:
         import submitit
@@ -103,15 +103,9 @@ def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[Job], n: i
         ) from None
     # A command, so that nothing of ours is pickled; its working folder is this one.
     worker = submitit.helpers.CommandFunction(worker_command(run), verbose=False)
-    before = os.environ.get(_SAFE_PATH)  # which keeps the working folder out of what submitit starts on this machine
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        with scheduler.batch():
-            submitted = [scheduler.submit(worker) for _ in range(min(max(n, 1), len(jobs)))]
-    finally:
-        os.environ.pop(_SAFE_PATH)
-        if before is not None:
-            os.environ[_SAFE_PATH] = before
+    # The variable keeps the working folder out of what submitit starts on this machine.
+    with home.variable("PYTHONSAFEPATH", "1"), scheduler.batch():
+        submitted = [scheduler.submit(worker) for _ in range(min(max(n, 1), len(jobs)))]
     try:
         yield lambda: None
     finally:
@@ -121,7 +115,7 @@ def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[Job], n: i
 
 
 @contextmanager
-def _ray_workers(run: str, jobs: Sequence[Job], n: int) -> Iterator[Callable[[], None]]:
+def _ray_workers(run: str, jobs: Sequence[local.Job], n: int) -> Iterator[Look]:
     """Keep a worker on each node of a Ray cluster in this block, or one a GPU; it takes a variant a core.
 
     Where `RAY_ADDRESS` names no cluster, and none runs here, a Ray of this machine with `n` cores is started. Workers
@@ -178,17 +172,10 @@ def _work_on_node(run: str, n_variants: int, origin: Mapping[str, str]) -> str:
         environment[home.VARIABLE] = origin["home"]
     if origin["store"]:
         environment[_STORE] = origin["store"]
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
-        command = worker_command(run, "--jobs", str(n_variants))
-        worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment)  # noqa: S603 - our own command
-        try:
-            while worker.poll() is None:
-                time.sleep(0.1)  # Ray interrupts between two looks, not in a wait
-        except BaseException:
-            _stop([worker])
-            raise
-        printed.seek(0)
-        return printed.read().strip().rpartition("\n")[2] if worker.returncode else ""
+    with _running(1, worker_command(run, "--jobs", str(n_variants)), environment) as ((worker,), printed):
+        while worker.poll() is None:
+            time.sleep(0.1)  # Ray interrupts between two looks, not in a wait
+    return printed[-1] if worker.returncode else ""
 
 
 @contextmanager
@@ -207,7 +194,8 @@ def ray_cluster(n_cores: int) -> Iterator[Any]:
     address = os.environ.get(RAY_ADDRESS)
     place: dict[str, Any] = {"address": address} if address else {"num_cpus": n_cores, "include_dashboard": False}
     config = ray.job_config.JobConfig()
-    config._py_driver_sys_path = _NoFolders()  # Ray would put the working folder first, where it imports from
+    # A list that stays empty: Ray would put the working folder first, where it imports from.
+    config._py_driver_sys_path = type("NoFolders", (list,), {"extend": lambda *_: None})()
     try:
         ray.init(**place, job_config=config, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -222,14 +210,7 @@ def ray_cluster(n_cores: int) -> Iterator[Any]:
         ray.shutdown()
 
 
-class _NoFolders(list[str]):
-    """A list that stays empty."""
-
-    def extend(self, _: object) -> None:
-        """Take nothing."""
-
-
-EXECUTORS: dict[str, Execute] = {
+EXECUTORS: dict[str, local.Execute] = {
     LOCAL: local.execute,
     WORKERS: partial(job_queue.announce_and_collect, _local_workers),
     RAY: partial(job_queue.announce_and_collect, _ray_workers),

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from rag_lab._kit import home, machine
 from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.experiment.kernels.fork_server import CAN_FORK, ForkedProcess, ForkServer, ForkServerGone
+from rag_lab.experiment.kernels.fork_server import CAN_FORK, ForkServer, ForkServerGone
 from rag_lab.redaction import shown
 
 CELL_MINUTES = 24 * 60.0
@@ -73,8 +73,6 @@ class Done:
 
 
 Veto = Callable[[Job, bool], str]  # a job and whether it runs already: why it must not start or go on, or ""
-
-
 # Yields each job as it ends, at most so many running at a time; see `execute`. Raises RagLabError before anything runs
 # where it cannot be used here.
 Execute = Callable[..., Iterator[Done]]
@@ -83,25 +81,20 @@ Execute = Callable[..., Iterator[Done]]
 def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
     """Refuse what papermill would only warn of, or turn into text; its library takes seconds to import.
 
-    Raises:
-        ConfigError: if the notebook has no cell with parameters; else naming every parameter that it does not declare,
-            and every value that is no scalar.
+    That is a notebook without a cell of parameters, each parameter that it does not declare, and each value that is no
+    scalar.
     """
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         source = next(cell["source"] for cell in cells if "parameters" in cell["metadata"].get("tags", ()))
-        statements = ast.parse(source if isinstance(source, str) else "".join(source)).body
+        code = ast.parse(source if isinstance(source, str) else "".join(source))
     except StopIteration:
         raise ConfigError(
             f"{notebook} has no cell with the tag 'parameters', so nothing can be given to it; tag one."
         ) from None
     except (OSError, ValueError, SyntaxError, AttributeError, LookupError, TypeError) as error:
         raise ConfigError(f"{notebook} cannot be read as a notebook with parameters: {error}.") from None
-    targets: list[ast.expr] = []
-    for statement in statements:
-        if isinstance(statement, ast.Assign | ast.AnnAssign):
-            targets += statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    declared = [target.id for target in targets if isinstance(target, ast.Name)]
+    declared = [node.id for node in ast.walk(code) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     problems = [
         unknown_name(f"parameter of {notebook.name}", name, declared) for name in parameters if name not in declared
     ]
@@ -137,13 +130,10 @@ def execute(
 
     `poll`, with the names of the running jobs, and `veto` are called several times a second. Whatever ends the
     iteration early (Ctrl-C, say) ends the running jobs. A `starter` that is passed is kept for jobs to come.
-
-    Raises:
-        ConfigError: before anything runs, if a job's parameters are unknown to its notebook or no scalars.
     """
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
-    waiting, running = deque(jobs), deque[_Running]()
+    waiting, running = deque(jobs), list[_Running]()
     start = starter or (_waiting.pop() if _waiting else Starter())
     try:
         while waiting or running:
@@ -184,8 +174,7 @@ def _ended(one: _Running, veto: Veto) -> Done | None:
     if time.monotonic() - one.looked_s >= _STOPPED_LOOK_S:
         one.n_stopped = one.n_stopped + 1 if machine.Process.of(one.process.pid).is_stopped() else 0
         one.looked_s = time.monotonic()
-    is_stopped = one.n_stopped >= STOPPED_S / _STOPPED_LOOK_S
-    if is_stopped:
+    if is_stopped := one.n_stopped >= STOPPED_S / _STOPPED_LOOK_S:
         what = f"The notebook's process was stopped for {STOPPED_S:g} seconds and was ended"
         reason = f"{what}; start the same command again."
         one.process.kill()
@@ -223,7 +212,19 @@ class Starter:
         """Start a job."""
         job.output.parent.mkdir(parents=True, exist_ok=True)
         environment = {**_environment(), **job.environment}
-        process: Any = None if job.cold else self._prepared()
+        process: Any = None
+        # Another fork server takes the place of one that is gone, unless too many have.
+        while not job.cold and process is None and self._can_fork:
+            try:
+                self.fork_server = self.fork_server or ForkServer(_environment())
+                process, self._n_gone = self.fork_server.start(), 0
+            except (ForkServerGone, OSError) as error:
+                self.close()
+                self._n_gone += 1
+                self._can_fork = self._n_gone < _MOST_GONE
+                if not self._can_fork:
+                    how = "each is started anew, which takes longer."
+                    _LOGGER.warning("Kernels are no longer prepared (%s); %s", error, how)
         if process is None:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.notebook_process"],
@@ -256,24 +257,6 @@ class Starter:
             self.fork_server.close()
             self.fork_server = None
 
-    def _prepared(self) -> ForkedProcess | None:
-        """Return a forked process; another fork server takes the place of one that is gone, unless too many have."""
-        while self._can_fork:
-            try:
-                self.fork_server = self.fork_server or ForkServer(_environment())
-                process = self.fork_server.start()
-            except (ForkServerGone, OSError) as error:
-                self.close()
-                self._n_gone += 1
-                self._can_fork = self._n_gone < _MOST_GONE
-                if not self._can_fork:
-                    how = "each is started anew, which takes longer."
-                    _LOGGER.warning("Kernels are no longer prepared (%s); %s", error, how)
-            else:
-                self._n_gone = 0
-                return process
-        return None
-
 
 def _keep_log(said: TextIO, log: TextIO) -> None:
     """Write what a job's processes print, as it may be shown, until the last of them has ended."""
@@ -284,8 +267,7 @@ def _keep_log(said: TextIO, log: TextIO) -> None:
                 log.flush()
 
 
-def _environment() -> dict[str, str]:
-    """Return this process's environment with one home for all, and a quiet kernel."""
+def _environment() -> dict[str, str]:  # with one home for all, and a quiet kernel
     return {**os.environ, "RAG_LAB_HOME": str(home.home()), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 

@@ -11,6 +11,7 @@ import shutil
 import uuid
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -66,33 +67,16 @@ class Task:
                 files[name] = (lies, path.read_text(encoding="utf-8"))
             else:
                 values[name] = value
-        return cls(
-            name=job.name,
-            origin=job.origin,
-            values=values,
-            places=places,
-            files=files,
-            environment={name: job.environment[name] for name in _SENT if name in job.environment},
-            modules=str(registry.modules_folder()),
-            versions=_versions(job.notebook, registry.modules_folder()),
-            cold=job.cold,
-            cell_minutes=job.cell_minutes,
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Task:
-        """Read the JSON of a task's fields."""
-        known = json.loads(text)
-        files = {name: (str(place), str(content)) for name, (place, content) in known.pop("files").items()}
-        return cls(origin=Origin(**known.pop("origin")), files=files, **known)
+        environment, modules = {n: job.environment[n] for n in _SENT if n in job.environment}, registry.modules_folder()
+        versions = _versions(job.notebook, modules)
+        of_run = (environment, str(modules), versions, job.cold, job.cell_minutes)
+        return cls(job.name, job.origin, values, places, files, *of_run)
 
     def job(self, folder: Path, dataset: str = "", modules: str = "") -> Job:
         """Return the job here, its results to be written below `folder`.
 
-        `dataset` and `modules` are paths on this machine; where empty, the path or name that they have at home.
-
-        Raises:
-            RagLabError: if this machine has another version, another corpus, or no sight of the run's ledger.
+        `dataset` and `modules` are paths on this machine; where empty, the path or name that they have at home. A
+        RagLabError where this machine has another version, another corpus, or no sight of the run's ledger.
         """
         beside = modules or self.modules
         here = _versions(checkout_file(NOTEBOOK), Path(beside))
@@ -149,16 +133,14 @@ def _dataset(origin: Origin, given: str) -> Path:
     """Return where the dataset of a run lies here, which must be the same to the byte."""
     tried = [given] if given else [origin.dataset_path, origin.dataset]
     for name in tried:
-        try:
+        with suppress(DatasetError):
             found = Dataset.load(name)
-        except DatasetError:
-            continue
-        if found.digest == origin.dataset_digest:
-            return found.location.resolve()
-        raise RagLabError(
-            f"{found.location} is another {origin.dataset} than that of {origin.run}: a file of it was changed, added "
-            "or left out; copy the dataset here as it is there, and name it with --dataset."
-        )
+            if found.digest == origin.dataset_digest:
+                return found.location.resolve()
+            raise RagLabError(
+                f"{found.location} is another {origin.dataset} than that of {origin.run}: a file of it was changed, "
+                "added or left out; copy the dataset here as it is there, and name it with --dataset."
+            )
     raise RagLabError(
         f"The dataset {origin.dataset} of {origin.run} is not here ({', '.join(tried)}); copy it here, and name it "
         "with --dataset."
@@ -171,11 +153,10 @@ class BadArchiveError(RagLabError):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a job ended somewhere: why it failed, or '', after how many seconds, and on which machine."""
+    """How a job ended somewhere: why it failed, or '', and after how many seconds."""
 
     reason: str
     seconds: float
-    where: str
 
 
 def pack(folder: Path, ended: Ended) -> str:
@@ -191,20 +172,19 @@ def pack(folder: Path, ended: Ended) -> str:
         for path in files:
             archive.write(path, path.name)
     content = packed.getvalue()
-    files_text = base64.b64encode(content).decode()
-    return json.dumps(asdict(ended) | {"sum": sha256(content).hexdigest(), "files": files_text})
+    sent = {"sum": sha256(content).hexdigest(), "files": base64.b64encode(content).decode()}
+    return json.dumps(asdict(ended) | sent)
 
 
 def unpack(text: str, folder: Path) -> Ended:
     """Replace `folder` by the packed files, all of them or none, and return how the job ended.
 
-    Raises:
-        BadArchiveError: if it was changed on its way, or holds anything but files of a job.
+    A BadArchiveError where the text was changed on its way, or holds anything but files of a job.
     """
     try:
         known = json.loads(text)
         content = base64.b64decode(known["files"], validate=True)
-        ended = Ended(str(known["reason"]), float(known["seconds"]), str(known["where"]))
+        ended = Ended(str(known["reason"]), float(known["seconds"]))
         if known["sum"] != sha256(content).hexdigest():
             raise BadArchiveError(f"The results for {folder} were changed on their way; start the sweep again.")
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

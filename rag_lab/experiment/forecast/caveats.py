@@ -74,9 +74,8 @@ def truncations_of(plan: Plan, home: Path | None = None) -> list[TruncationFound
     # What is the same under several variants is put together: parents, say, do not depend on the size of chunks.
     groups: dict[tuple[str, str, truncation.Truncation], TruncationFound] = {}
     for one in found.values():
-        same = (one.model, one.whose, one.total)
-        known = groups.get(same)
-        groups[same] = one if known is None else replace(known, variants=(*known.variants, *one.variants))
+        known = groups.setdefault((one.model, one.whose, one.total), replace(one, variants=()))
+        groups[one.model, one.whose, one.total] = replace(known, variants=(*known.variants, *one.variants))
     return list(groups.values())
 
 
@@ -92,17 +91,13 @@ def truncation_sentences(found: Sequence[TruncationFound], plan: Plan) -> list[s
                 "of what was cut as well as of how texts were split: compare sizes of which hardly any chunk is longer "
                 f"than {ours[0].limit:,} tokens, or take an embedding model that reads more."
             )
-    asked = {v.config.models.embedding for v in plan.variants if v.config.searches_vectors}
+    asked = sorted({v.config.models.embedding for v in plan.variants if v.config.searches_vectors})
     with modules_from(plan.folder):
-        unknown = [
-            truncation.short_name(model)
-            for model in sorted(asked)
-            if truncation.most_tokens(shared.embedder(model)) is None
-        ]
+        unknown = [one for one in asked if truncation.most_tokens(shared.embedder(one)) is None]
     if unknown:
         sentences.append(
-            f"How much {listing(unknown)} reads of a chunk is not known here, before a first use or at all: what it "
-            "cuts is counted when it runs, if it says so by then."
+            f"How much {listing([truncation.short_name(one) for one in unknown])} reads of a chunk is not known here, "
+            "before a first use or at all: what it cuts is counted when it runs, if it says so by then."
         )
     return sentences
 
@@ -164,13 +159,9 @@ def not_applicable_sentences(plan: Plan) -> list[str]:
     """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
     questions = asked_questions(plan)
     variants_of: dict[registry.ExpectedGap, list[str]] = {}
+    answered = {True: set(plan.answered), False: set[str]()}  # by whether a variant answers
     with modules_from(plan.folder):
-        gaps = {
-            answers: registry.expected_gaps(
-                plan.experiment.metrics, questions, set(plan.answered) if answers else set()
-            )
-            for answers in {variant.config.answer.is_on for variant in plan.variants}
-        }
+        gaps = {on: registry.expected_gaps(plan.experiment.metrics, questions, ids) for on, ids in answered.items()}
     for variant in plan.variants:
         for gap in gaps[variant.config.answer.is_on]:
             variants_of.setdefault(gap, []).append(variant.variant_id)
@@ -204,11 +195,10 @@ def not_compared_sentence(plan: Plan) -> str:
     """Say that half of the variants, or more, cannot be compared with the baseline in the primary metric; else ""."""
     if all(metric.info.is_cost for metric in plan.metrics):
         return ""
-    primary, baseline = plan.deciding_metric, plan.expansion.baseline.variant_id
-    configs = {variant.variant_id: variant.config for variant in plan.variants}
-    return reliability.not_comparable_sentence(
-        [reliability.not_compared(primary.name, configs, (one, baseline)) for one in configs if one != baseline]
-    )
+    name, configs = plan.deciding_metric.name, {variant.variant_id: variant.config for variant in plan.variants}
+    baseline, *others = configs
+    why = [reliability.not_compared(name, configs, (one, baseline)) for one in others]
+    return reliability.not_comparable_sentence(why)
 
 
 def declared_sentences(plan: Plan) -> list[str]:
@@ -218,11 +208,11 @@ def declared_sentences(plan: Plan) -> list[str]:
     primary = plan.deciding_metric
     if len(plan.variants) == 1:
         return [f"Primary: {primary.name}, of one variant; nothing is compared."]
-    level = (
-        "Strict: of 5% for all that is called a difference by chance, 4% are for what is primary, 1% for the rest."
-        if plan.experiment.strict
-        else "Each of the two has its own 5% for what is called a difference by chance."
-    )
+    level = "Each of the two has its own 5% for what is called a difference by chance."
+    if plan.experiment.strict:
+        level = (
+            "Strict: of 5% for all that is called a difference by chance, 4% are for what is primary, 1% for the rest."
+        )
     sentences = [f"Primary: {primary.name}, {_family(plan, primary.name)}; all else is secondary. {level}"]
     if plan.margins:
         named = listing([f"{margin:g} in {metric}" for metric, margin in plan.margins.items()])

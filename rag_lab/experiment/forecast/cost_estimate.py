@@ -2,16 +2,17 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 from filelock import FileLock
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from rag_lab._kit import home as home_folder
+from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import text_table
@@ -22,7 +23,7 @@ from rag_lab.experiment.manifest import VariantState, now
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.stage_identities import price_of
 from rag_lab.memory.ledger import Ledger
-from rag_lab.runs.run_folder import BILL_FILE, LEDGER_FILE, RunFolder
+from rag_lab.runs.run_folder import BILL_FILE, LEDGER_FILE, RunFolder, read_record
 from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, minutes_text, of_calls, with_total
 
 _LOGGER = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ _EMBEDDING_S = 0.08  # for so many characters: a small model of six layers on on
 _UNITS = 1000  # of the `n` of the other rates are what is assumed to take a second
 ASSUMED_S = {"call": 5.0, "score": 5.0, "pair": 1.0}  # of what has not been measured here
 UNKNOWN = "?"
+_NO_BILL = "it holds no bill"
 TITLES = {"calls": "calls", "tokens": "tokens", "cost_usd": "USD"}
 
 
@@ -50,14 +52,11 @@ class Rate:
     tokens_out: int = 0
 
 
-_FILE = TypeAdapter(list[Rate])
-
-
 def read_rates(home: Path) -> dict[Key, Rate]:
     """Return what was measured; nothing where the file is missing or broken."""
     path = home / RATES_FILE
     try:
-        rates = _FILE.validate_json(path.read_bytes()) if path.is_file() else []
+        rates: list[Rate] = adapter_of(list[Rate]).validate_json(path.read_bytes()) if path.is_file() else []
     except ValidationError:
         _LOGGER.warning("%s cannot be read: rates are measured anew.", path)
         rates = []
@@ -71,7 +70,7 @@ def keep_rates(home: Path, measured: Iterable[Rate]) -> None:
     with FileLock(f"{path}.lock"):
         known = read_rates(home) | {(rate.purpose, rate.model): rate for rate in measured}
         with whole_file(path) as partial:
-            partial.write_bytes(_FILE.dump_json(list(known.values()), indent=1))
+            partial.write_bytes(adapter_of(list[Rate]).dump_json(list(known.values()), indent=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,7 @@ def machine_rates(plan: Plan, states: Sequence[VariantState], report_s: float, *
     `report_s` are the seconds of its start, scores and report; `called`: a variant asked a chat model.
     """
     embedded: dict[str, tuple[int, float]] = {}
-    for state in states:
-        made = (state.record or {}).get("embedded") if not state.resumed else None
+    for made in ((state.record or {}).get("embedded") for state in states if not state.resumed):
         if made:
             chars, seconds = embedded.get(made["model"], (0, 0.0))
             embedded[made["model"]] = (chars + int(made["chars"]), seconds + float(made["seconds"]))
@@ -199,13 +197,9 @@ def _billed(work: Work, rate: Rate | None) -> Work:
         work = replace(work, minutes=None)
     else:
         share = work.n / rate.n
-        work = replace(
-            work,
-            tokens_in=min(round(rate.tokens_in * share), work.tokens_in),
-            tokens_out=min(round(rate.tokens_out * share), work.tokens_out),
-            tokens_measured=True,
-            minutes=rate.seconds * share / 60,
-        )
+        work = replace(work, tokens_measured=True, minutes=rate.seconds * share / 60)
+        tokens_in, tokens_out = (round(n * share) for n in (rate.tokens_in, rate.tokens_out))
+        work = replace(work, tokens_in=min(tokens_in, work.tokens_in), tokens_out=min(tokens_out, work.tokens_out))
     if price is None or price == "free":
         return replace(work, cost_usd=None if price is None else 0.0)
     return replace(work, cost_usd=price.cost_usd(work.tokens_in, work.tokens_out, work.calls))
@@ -233,23 +227,16 @@ class Spent:
 
 def spent(run: RunFolder) -> list[Spent]:
     """Return what all starts of a sweep have spent, one row a stage or metric, in order of first use."""
-    rows: dict[str, Spent] = {}
-    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls():
-        old = rows.get(caller.purpose, Spent(caller.purpose))
-        tokens, minutes = old.tokens + made.tokens_in + made.tokens_out, old.minutes + made.seconds / 60
-        rows[old.purpose] = Spent(old.purpose, old.calls + n, tokens, old.cost_usd + made.cost_usd, minutes)
-    return list(rows.values())
+    return [
+        Spent(caller.purpose, n, made.tokens_in + made.tokens_out, made.cost_usd, made.seconds / 60)
+        for caller, n, made in Ledger(run.path / LEDGER_FILE).calls(["purpose"])
+    ]
 
 
 def measured_rates(run: RunFolder) -> list[Rate]:
     """Return the rates of the answered calls of all starts of a sweep, by purpose and model, whoever paid."""
-    rates: dict[Key, Rate] = {}
-    for caller, n, made in Ledger(run.path / LEDGER_FILE).calls(answered=True):
-        key = (caller.purpose, caller.model)
-        old = rates.get(key, Rate(*key, 0, 0.0))
-        tokens = old.tokens_in + made.tokens_in, old.tokens_out + made.tokens_out
-        rates[key] = Rate(*key, old.n + n, old.seconds + made.seconds, *tokens)
-    return list(rates.values())
+    calls = Ledger(run.path / LEDGER_FILE).calls(["purpose", "model"], answered=True)
+    return [Rate(who.purpose, who.model, n, made.seconds, made.tokens_in, made.tokens_out) for who, n, made in calls]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,16 +248,13 @@ class KeptEstimate:
     before: tuple[Spent, ...]
 
 
-_ESTIMATE_FILE = TypeAdapter(KeptEstimate)
-
-
 def kept_estimate(run: RunFolder, plan: str, make: Callable[[], CostEstimate]) -> KeptEstimate:
     """Return the estimate that the run folder keeps of the same plan (told by its digest), or make one.
 
     So a sweep that was stopped and goes on is held to what was estimated for the whole of it.
     """
     try:
-        kept = _kept(run)
+        kept = read_record(run.path / BILL_FILE, KeptEstimate, _NO_BILL)
     except DamagedFile as error:
         _LOGGER.warning("%s: what is left to do is estimated anew.", error.what)
         kept = None
@@ -280,7 +264,7 @@ def kept_estimate(run: RunFolder, plan: str, make: Callable[[], CostEstimate]) -
 def keep_estimate(run: RunFolder, bill: KeptEstimate) -> None:
     """Keep the estimate in the run folder."""
     with whole_file(run.path / BILL_FILE) as partial:
-        partial.write_bytes(_ESTIMATE_FILE.dump_json(bill, indent=2))
+        partial.write_bytes(adapter_of(KeptEstimate).dump_json(bill, indent=2))
 
 
 def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
@@ -289,14 +273,13 @@ def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
     Estimates are missing (`<NA>`) where nothing was estimated: no price is known, no rate had been measured. Minutes
     are those of calls, one after the other, whatever ran side by side.
     """
-    table = pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS))
     kinds = {name: "Int64" if name.startswith(("calls", "tokens")) else "Float64" for name in COLUMNS[1:]}
-    return table.astype(kinds)
+    return pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS)).astype(kinds)
 
 
 def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:
     """Return one mapping with the keys `COLUMNS` for each stage or metric that calls; None where none was estimated."""
-    kept = _kept(run)
+    kept = read_record(run.path / BILL_FILE, KeptEstimate, _NO_BILL)
     actual, estimated = {row.purpose: row for row in spent(run)}, dict[str, dict[str, Any]]()
     expected: list[Work | Spent] = [*kept.bill.rows, *kept.before] if kept else []
     for row in expected:
@@ -305,19 +288,9 @@ def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:
     nothing = dict.fromkeys(MEASURES, None if kept is None else 0)
     rows = []
     for purpose in dict.fromkeys([*estimated, *actual]):
-        before, spent_now = estimated.get(purpose, nothing), actual.get(purpose, Spent(purpose))
-        amounts = {f"{measure}_estimated": before[measure] for measure in MEASURES}
-        amounts |= {f"{measure}_spent": getattr(spent_now, measure) for measure in MEASURES}
-        rows.append({"purpose": purpose} | {name: amounts[name] for name in COLUMNS[1:]})
+        both = {"estimated": estimated.get(purpose, nothing), "spent": asdict(actual.get(purpose, Spent(purpose)))}
+        rows.append({"purpose": purpose} | {f"{m}_{when}": one[m] for m in MEASURES for when, one in both.items()})
     return of_calls(rows)
-
-
-def _kept(run: RunFolder) -> KeptEstimate | None:
-    path = run.path / BILL_FILE
-    try:
-        return _ESTIMATE_FILE.validate_json(path.read_bytes()) if path.is_file() else None
-    except ValidationError:
-        raise DamagedFile(path, "it holds no bill") from None
 
 
 def spent_text(run: RunFolder) -> str:

@@ -1,8 +1,11 @@
 """What a plan would do, as text for `rag-lab sweep` and its `--dry-run`."""
 
+from contextlib import suppress
+
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
+from rag_lab.errors import RagLabError
 from rag_lab.experiment.built_in_designs import STAGED, stages_of
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast import caveats
@@ -11,7 +14,7 @@ from rag_lab.experiment.forecast.work import PlanTree, Work, branch_of
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import aims, full_plan
-from rag_lab.experiment.stage_identities import embedding_price, is_inert, models_asked, price_of
+from rag_lab.experiment.stage_identities import is_read, models_used, price_of
 from rag_lab.report.plan_tree import tree_lines
 from rag_lab.report.table import Table
 from rag_lab.runs.omissions import asked_sentence
@@ -59,15 +62,15 @@ def questions_sentence(plan: Plan) -> str:
         why = "" if limit is None else f" (limits.answers: {limit})"
         if not any(variant.config.answer.is_on for variant in plan.variants):
             why = " (no variant answers: answer.name is none)"
-    asked = (
-        f"Dataset {plan.dataset.name}: {asked_sentence(len(plan.questions), plan.left_out)} Each is asked "
-        f"{'once' if repeats == 1 else f'{repeats} times'}, {len(plan.answered)} of them are answered{why}."
-    )
     rule = plan.experiment.clusters
     clusters = clusters_of(plan.dataset.questions, rule)
-    if clusters is not None:
-        return f"{asked} {clusters_sentence(plan.questions, clusters, rule)}"
-    return f"{asked} {cluster_proposal(caveats.asked_questions(plan), rule)}".rstrip()
+    of_clusters = clusters_sentence(plan.questions, clusters, rule) if clusters is not None else ""
+    of_clusters = of_clusters or cluster_proposal(caveats.asked_questions(plan), rule)
+    return (
+        f"Dataset {plan.dataset.name}: {asked_sentence(len(plan.questions), plan.left_out)} Each is asked "
+        f"{'once' if repeats == 1 else f'{repeats} times'}, {len(plan.answered)} of them are answered{why}. "
+        f"{of_clusters}"
+    ).rstrip()
 
 
 def variants_table(plan: Plan, paths: PlanTree) -> Table:
@@ -85,22 +88,22 @@ def variants_table(plan: Plan, paths: PlanTree) -> Table:
 
 def inert_sentences(plan: Plan) -> list[str]:
     """Return a sentence for each variant with keys that change nothing on this data set."""
-    experiment = plan.experiment
-    told: list[str] = []
+    inert, before = dict[str, list[str]](), plan.expansion.baseline.config.flat()
     with modules_from(plan.folder):
-        readers = readers_of(experiment, plan.dataset, plan.questions, plan.answered)
-        for one in plan.variants[1:]:
-            before = plan.expansion.baseline.config.flat()
-            if inert := [key for key in one.changes if is_inert(one.config, key, before[key], readers)]:
-                told.append(f"{one.variant_id}: nothing reads {listing(inert)} here.")
-    return told
+        readers = readers_of(plan.experiment, plan.dataset, plan.questions, plan.answered)
+        for one, key in ((variant, key) for variant in plan.variants[1:] for key in variant.changes):
+            with suppress(RagLabError):  # the other value does not go with the rest
+                if not is_read(one.config, key, before[key], readers):
+                    inert.setdefault(one.variant_id, []).append(key)
+    return [f"{name}: nothing reads {listing(keys)} here." for name, keys in inert.items()]
 
 
 def models_table(plan: Plan) -> Table:
     """Return a row for each role and model that any variant or metric asks."""
-    metrics = plan.experiment.metrics
+    metrics, used = plan.experiment.metrics, set[tuple[str, str]]()
     with modules_from(plan.folder):
-        used = {(role, spec) for v in plan.variants for role, spec in models_asked(v.config, metrics).items()}
+        for variant in plan.variants:
+            used |= models_used(variant.config, metrics, asked=True).items()
     if plan.experiment.judge is not None:
         used.add(("judge", plan.experiment.judge))
     return Table("Models", ("role", "model"), tuple(sorted(used)), 2)
@@ -203,9 +206,10 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
         notes.append(f"Nobody knows how often {unknown} asks the judge for a score: say it in its `calls`.")
     for row in bill.rows:
         if row.embedded_tokens:  # beside the table, since neither a limit nor what is spent counts it
-            price = embedding_price(row.model)
-            usd = amount_text("cost_usd", price.cost_usd(row.embedded_tokens, 0) if price else None)
-            by = f" by {price.table} of {price.checked}" if price else ""
+            price, usd, by = price_of(row.model, embeds=True), UNKNOWN, ""
+            if price and price != "free":
+                usd = amount_text("cost_usd", price.cost_usd(row.embedded_tokens, 0))
+                by = f" by {price.table} of {price.checked}"
             notes.append(
                 f"Embedding by {row.model} reads at most {row.embedded_tokens:,} tokens, {usd} dollars{by}; limits and "
                 "what is spent leave that out."
@@ -213,23 +217,18 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
     unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
     on_top = "Loading, embedding, reranking and notebooks come on top."
     if machine := bill.machine:
-        parts = {
-            "embedding": machine.embedding,
-            "notebooks": machine.notebooks,
-            "start, scores and report": machine.report,
-        }
-        parts["total"] = sum(parts.values())
-        *shares, total = (amount_text("minutes", minutes) for minutes in parts.values())
-        named = ", ".join(f"{name} {share}" for name, share in zip(parts, shares, strict=False))
+        minutes = (machine.embedding, machine.notebooks, machine.report)
+        embedding, notebooks, report, total = (amount_text("minutes", one) for one in (*minutes, sum(minutes)))
+        named = f"embedding {embedding}, notebooks {notebooks}, start, scores and report {report}"
         assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
         on_top = (
             f"On top, without jobs side by side, {total}: {named}{assumed}. Loading chat models and reranking are not "
             "counted."
         )
+    took = f"Model calls take {amount_text('minutes', bill.minutes)} minutes, one after the other."
     if unmeasured:
-        notes.append(f"How long model calls take is not known; the first sweep measures {unmeasured}. {on_top}")
-    else:
-        notes.append(f"Model calls take {amount_text('minutes', bill.minutes)} minutes, one after the other. {on_top}")
+        took = f"How long model calls take is not known; the first sweep measures {unmeasured}."
+    notes.append(f"{took} {on_top}")
     prices = {row.model: price_of(row.model) for row in bill.rows if row.unit in ("call", "score")}
     found = [f"{m} by {known.table} of {known.checked}" for m, known in prices.items() if known and known != "free"]
     if found:

@@ -14,7 +14,7 @@ from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, counted_
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import round_plan, with_variants
-from rag_lab.experiment.stage_identities import embedding_price
+from rag_lab.experiment.stage_identities import price_of
 from rag_lab.memory.results import Memory
 from rag_lab.models import remembered_vectors, shared, truncation
 from rag_lab.pipeline import Pipeline
@@ -45,48 +45,38 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: planned.PlanTree | None = N
 
     `tree` takes the variants with the work that each is the first to need.
     """
-    tally, order = Tally(), [_INDEX]
-    measured: list[str] = []
-    for plan in plans:
-        stages, metrics = _count_sweep(plan, home, tally, tree)
-        order += stages
-        measured += metrics
-    order += measured
-    return sorted(tally.work, key=lambda work: order.index(work.purpose))
-
-
-def _count_sweep(plan: Plan, home: Path, tally: Tally, tree: planned.PlanTree | None) -> tuple[list[str], list[str]]:
-    """Put the work of one sweep in the tally and return the names of its stages, and of metrics that ask a judge."""
-    experiment, embedding = plan.experiment, plan.expansion.baseline.config.models.embedding
-    judge = shared.chat_model(experiment.judge) if experiment.judge else None
-    thinking: int = getattr(judge, "least_thinking_tokens", 0)  # of one that cannot stop thinking
-    embedder = remembered_vectors.RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
-    tools = Tools(judge, embedder, language=experiment.judge_language)
-    built = [registry.build_metric(name, tools) for name in experiment.metrics]
-    judged = [metric for metric in built if isinstance(metric, CostlyMetric) and "judge" in metric.needs]
+    tally, stages, metrics = Tally(), [_INDEX], list[str]()
     scores = Memory(home / "scores.sqlite")
-    stages: list[str] = []
-    pipeline: Pipeline | None = None
-    varied = {key for variant in plan.variants for key in variant.changes}
-    for variant in plan.variants:
-        before = tally.work
-        pipeline = Pipeline.planned(variant.config, plan.dataset, home=home, beside=pipeline)
-        stages += [stage.name for stage in pipeline.stages]
-        traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
-        for metric in judged:
-            _count_scores(metric, traces, scores, tally, experiment.judge or "", thinking)
-        if tree is not None:
-            settings = {key: value for key, value in variant.config.flat().items() if key in varied}
-            steps = [(_INDEX, str(pipeline.index.path))]
-            steps += [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
-            known = {(work.purpose, work.model, work.unit): work.n for work in before}
-            more = [(work, work.n - known.get((work.purpose, work.model, work.unit), 0)) for work in tally.work]
-            new, names = dict[str, list[Work]](), {name for name, _ in steps}
-            for work in (replace(work, n=n) for work, n in more if n):
-                new.setdefault(work.purpose if work.purpose in names else "", []).append(work)
-            steps.append(("", variant.variant_id))
-            tree.setdefault(variant.variant_id, planned.VariantPath(variant.variant_id, settings, steps, new))
-    return stages, [metric.name for metric in judged]
+    for plan in plans:
+        experiment, embedding = plan.experiment, plan.expansion.baseline.config.models.embedding
+        judge = shared.chat_model(experiment.judge) if experiment.judge else None
+        thinking: int = getattr(judge, "least_thinking_tokens", 0)  # of one that cannot stop thinking
+        embedder = remembered_vectors.RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
+        tools = Tools(judge, embedder, language=experiment.judge_language)
+        built = [registry.build_metric(name, tools) for name in experiment.metrics]
+        judged = [metric for metric in built if isinstance(metric, CostlyMetric) and "judge" in metric.needs]
+        metrics += [metric.name for metric in judged]
+        pipeline: Pipeline | None = None
+        varied = {key for variant in plan.variants for key in variant.changes}
+        for variant in plan.variants:
+            known = {(work.purpose, work.model, work.unit): work.n for work in tally.work}
+            pipeline = Pipeline.planned(variant.config, plan.dataset, home=home, beside=pipeline)
+            stages += [stage.name for stage in pipeline.stages]
+            traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
+            for metric in judged:
+                _count_scores(metric, traces, scores, tally, experiment.judge or "", thinking)
+            if tree is not None:
+                settings = {key: value for key, value in variant.config.flat().items() if key in varied}
+                steps = [(_INDEX, str(pipeline.index.path))]
+                steps += [(stage.name, digest(stage.identity())) for stage in pipeline.stages]
+                new, names = dict[str, list[Work]](), {name for name, _ in steps}
+                for work in tally.work:
+                    if n := work.n - known.get((work.purpose, work.model, work.unit), 0):
+                        new.setdefault(work.purpose if work.purpose in names else "", []).append(replace(work, n=n))
+                steps.append(("", variant.variant_id))
+                tree.setdefault(variant.variant_id, planned.VariantPath(variant.variant_id, settings, steps, new))
+    order = [*stages, *metrics]
+    return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
 def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[PartialTrace]:
@@ -106,7 +96,9 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
         texts = [text for key, text in known.items() if tally.is_new(key)]
         new, name = [text for text in texts if text is not None], config.models.embedding
         work = Work(_INDEX, name, "chunk", len(new), remembered=len(texts) - len(new))
-        n_tokens = sum(map(truncation.estimated_tokens, new)) if embedding_price(name) else 0
+        n_tokens = (
+            sum(map(truncation.estimated_tokens, new)) if price_of(name, embeds=True) not in (None, "free") else 0
+        )
         tally.add(replace(work, embedded_tokens=n_tokens, embedded_chars=sum(map(len, new))))
     if not scored and not any(map(no_work, pipeline.stages)):
         return []
@@ -127,22 +119,18 @@ def _count_scores(
 ) -> None:
     """Put in the tally the calls of the judge for those scores of `metric` that must be made."""
     identity, keyed = digest(dict(metric.identity())), dict[str, PartialTrace]()
-    reads = (
-        metric.info.reads
-        if isinstance(metric, custom_metric.CustomMetric)
-        else {FIELDS[n] for n in metric.needs if n in FIELDS}
-    )
+    # How often a custom metric asks that does not say so nobody knows.
+    if isinstance(metric, custom_metric.CustomMetric):
+        reads, n_calls = metric.info.reads, metric.info.calls
+        calls = None if n_calls is None else registry.JudgeCalls(n_calls, 0, 0)
+    else:
+        reads, calls = frozenset(FIELDS[n] for n in metric.needs if n in FIELDS), registry.CALLS[metric.name]
     for each in traces:
         if (key := evaluate.score_key(metric, identity, each.trace)) is not None:
             # The keys that stand for the open fields that it depends on belong to the score's key.
             waits = {path: open_key for path, open_key in each.open.items() if {path, path.partition(".")[0]} & reads}
             keyed[digest([key, waits]) if waits else key] = each
     known = memory.recall(keyed)
-    calls: registry.JudgeCalls | None = None  # nobody knows how often a custom metric asks that does not say so
-    if not isinstance(metric, custom_metric.CustomMetric):
-        calls = registry.CALLS[metric.name]
-    elif metric.info.calls is not None:
-        calls = registry.JudgeCalls(metric.info.calls, 0, 0)
     nothing = Work(metric.name, judge, "score" if calls is None else "call")
     for key, each in keyed.items():
         if not tally.is_new(key):

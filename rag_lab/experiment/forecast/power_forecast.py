@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -64,12 +65,10 @@ def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> 
         return [RunFolder.open(path) for path in given]
     found = []
     for path in (out or RESULTS / plan.experiment.name, RESULTS / pilot_name(plan.experiment.name)):
-        try:
+        with suppress(RagLabError):
             run = RunFolder.open(path)
             run.scores()
-        except RagLabError:
-            continue
-        found.append(run)
+            found.append(run)
     return found
 
 
@@ -163,10 +162,8 @@ def power_forecast(plan: Plan, runs: Sequence[RunFolder]) -> PowerForecast:
     best, pilot, fewer = scales[primary].best, pilots[primary], None
     if len(pilot.keys) >= 3:
         half = Pilot(pilot.keys[::2], pilot.sums[:, ::2], pilot.counts[:, ::2], None)
-        fewer = (
-            _shrinks(first, _critical([half], alpha["primary"])),
-            _shrinks(first, verdict.sidak(1, alpha["primary"])),
-        )
+        with_fewer = (_critical([half], alpha["primary"]), verdict.sidak(1, alpha["primary"]))
+        fewer = _shrinks(first, with_fewer[0]), _shrinks(first, with_fewer[1])
     return PowerForecast(
         source,
         tuple(rows),
@@ -280,10 +277,8 @@ def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT
         return [what_to_do] if forecast.compares else []
     legend = "can show: the smallest true difference that is found with a power of 0.8."
     if any(row.power is not None for row in forecast.rows):
-        legend += (
-            ' power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions that '
-            "give it 0.8."
-        )
+        legend += ' power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions'
+        legend += " that give it 0.8."
     notes, by_reason, others = [legend, *_fewer(forecast)], dict[tuple[str, str], list[str]](), dict[str, list[str]]()
     for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
         rows = list(of_metric)
@@ -337,20 +332,18 @@ def _fewer(forecast: PowerForecast) -> list[str]:
     """Say what naming fewer variants or metrics would buy."""
     sentences = []
     for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
-        known = [row for row in of_metric if row.questions and row.in_half and row.alone]
-        needs = [(row.questions or 0, row.in_half or 0, row.alone or 0) for row in known]
-        if len(known) > 1:
+        rows = ((row.questions, row.in_half, row.alone) for row in of_metric)
+        needs = [(all_, half, alone) for all_, half, alone in rows if all_ and half and alone]
+        if len(needs) > 1:
             all_, half, alone = (_two_digits(max(n)) for n in zip(*needs, strict=True))
             sentences.append(
-                f"All {len(known)} comparisons of {metric} take {all_:,} questions for the margin, "
-                f"{-(-len(known) // 2)} of them {half:,}, one alone {alone:,}: name fewer variants, or ask more."
+                f"All {len(needs)} comparisons of {metric} take {all_:,} questions for the margin, "
+                f"{-(-len(needs) // 2)} of them {half:,}, one alone {alone:,}: name fewer variants, or ask more."
             )
     if forecast.fewer_variants:
-        half_off, one_off = forecast.fewer_variants
-        sentences.append(
-            f"With half of the comparisons the smallest difference is {half_off:.0%} smaller, with one alone "
-            f"{one_off:.0%}."
-        )
+        half_off, one_off = (f"{share:.0%}" for share in forecast.fewer_variants)
+        smaller = f"the smallest difference is {half_off} smaller, with one alone {one_off}"
+        sentences.append(f"With half of the comparisons {smaller}.")
     if forecast.fewer_metrics:
         sentences.append(
             f"In one of the other metrics, named without the rest of them, it is {forecast.fewer_metrics:.0%} smaller."

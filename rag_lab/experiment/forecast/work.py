@@ -16,9 +16,7 @@ from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.experiment.design import variant_label
-from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import with_least_thinking
 from rag_lab.models.remembered_vectors import RememberedEmbedder, RememberedScorer
 from rag_lab.models.shared import spec_of
@@ -152,6 +150,7 @@ def branch_of(paths: Sequence[VariantPath], depth: int = 0, known: Collection[st
 
 
 _HIT = Hit("?", "?", "?", None, 0, 0, 0.0)
+_filler = "\ue000{}\ue001".format  # a text that counts as so many tokens, and is short however many they are
 _FILLER = re.compile("\ue000([0-9]{1,9})\ue001")  # characters of no script: no text of a dataset looks so
 
 _CHARS_A_TOKEN = 3  # of a context that is not there yet
@@ -181,7 +180,7 @@ def dry_traces(
     Where they are not `scored` by a judge, nobody reads them: the walk ends at the last stage that has work to count.
     """
     traces = [PartialTrace(Trace(question, repeat)) for question in questions]
-    walk = _Walk(pipeline.config, pipeline.memory, tally, pipeline.index)
+    walk = _Walk(pipeline, tally)
     steps = list(pipeline.steps(questions, answered, read))
     while steps and not scored and not no_work(steps[-1][0]):
         steps.pop()
@@ -194,10 +193,8 @@ def dry_traces(
 
 @dataclass(frozen=True)
 class _Walk:
-    config: PipelineConfig
-    memory: Memory | None
+    pipeline: Pipeline
     tally: Tally
-    index: CorpusIndex
 
     def pass_through(self, stage: Stage, traces: Sequence[PartialTrace]) -> list[PartialTrace]:
         """Return the traces after `stage`, which becomes work where its result is not known; failed ones pass it by."""
@@ -215,7 +212,7 @@ class _Walk:
             outcomes = stage.run([each.trace for each in closed.values()]) if closed else []
             known = dict(zip(closed, outcomes, strict=True))
         else:
-            texts = self.memory.recall(closed) if self.memory else {}
+            texts = self.pipeline.memory.recall(closed) if self.pipeline.memory else {}
             known = {key: decode_outcome(text) for key, text in texts.items()}
         if nothing := no_work(stage):
             for key, each in wanted.items():
@@ -231,7 +228,7 @@ class _Walk:
                 record = record_of(stage, known[place_key], remembered=True)
                 after.append(PartialTrace(applied(each.trace, known[place_key], record), left))
             else:
-                outcome = Outcome(stand_ins(each.trace, stage.writes, self.config))
+                outcome = Outcome(stand_ins(each.trace, stage.writes, self.pipeline.config))
                 guessed = applied(each.trace, outcome, record_of(stage, outcome, remembered=False))
                 after.append(PartialTrace(guessed, {**each.open, **dict.fromkeys(stage.writes, place_key)}))
         return after
@@ -242,9 +239,8 @@ class _Walk:
         if isinstance(stage, _OWN):
             return replace(nothing, n=1, cost_usd=None, minutes=None)
         if isinstance(stage, PairRerank):  # its pairs without a score, as far as is known
-            if not waits and self.index.is_built and isinstance(stage.scorer, RememberedScorer):
-                new = [self.tally.is_new(key) for key in stage.scorer.unknown(stage.pairs([each.trace]))]
-                return replace(nothing, n=sum(new))
+            if not waits and self.pipeline.index.is_built and isinstance(stage.scorer, RememberedScorer):
+                return replace(nothing, n=sum(map(self.tally.is_new, stage.scorer.unknown(stage.pairs([each.trace])))))
             chunks = [hit.chunk_id for hit in each.trace.candidates]
             same = digest([dict(stage.scorer.identity()), stage.passage, each.trace.search_query, chunks, waits])
             return replace(nothing, n=len(chunks) if self.tally.is_new(same) else 0)
@@ -274,13 +270,12 @@ class _Walk:
             return replace(nothing, embedded_chars=sum(map(len, new)))
         n_chars = _CHARS_A_TOKEN * sum(counted_tokens(passage.text) for passage in passages)
         runs = stage.longest * (stage.longest + 1) // 2  # of 1 to `longest` units: most that a character stands in
-        return replace(
-            nothing, embedded_chars=n_chars * runs, corpus_chars=self._corpus_chars * runs if self.index.is_built else 0
-        )
+        return replace(nothing, embedded_chars=n_chars * runs, corpus_chars=self._corpus_chars * runs)
 
     @cached_property
     def _corpus_chars(self) -> int:
-        return sum(end - start for _, _, start, end in self.index.chunks.spans.values())
+        spans = self.pipeline.index.chunks.spans.values() if self.pipeline.index.is_built else ()
+        return sum(end - start for _, _, start, end in spans)
 
 
 def no_work(stage: Stage) -> Work | None:
@@ -297,11 +292,6 @@ def no_work(stage: Stage) -> Work | None:
 def _waits_for(stage: Stage, each: PartialTrace) -> dict[str, str]:
     """Return the fields among those that the stage reads that are open, with the keys that stand for them."""
     return {path: each.open[path] for path in stage.reads if path in each.open}
-
-
-def _filler(n_tokens: int) -> str:
-    """Return a text that counts as this many tokens, and is short however many they are."""
-    return f"\ue000{n_tokens}\ue001"
 
 
 def counted_tokens(text: str) -> int:

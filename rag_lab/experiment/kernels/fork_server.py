@@ -104,11 +104,7 @@ class ForkServer:
         self._has_begun = False
 
     def start(self) -> ForkedProcess:
-        """Return the process of a new job, which waits for the job's line on its stdin.
-
-        Raises:
-            ForkServerGone: if there is no fork server any more, or it does not answer.
-        """
+        """Return the process of a new job, which waits for its line on stdin; a ForkServerGone if nobody answers."""
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(_STREAMS))
         try:
             socket.send_fds(self._wire, [b"j"], [stdin, stdout, stderr])
@@ -125,10 +121,9 @@ class ForkServer:
 
     def preload(self, modules: Sequence[str], questions: int) -> None:
         """Let it import modules, and draw what intervals over so many questions need, for all jobs that come."""
-        task = json.dumps({"modules": list(modules), "questions": questions})
         with suppress(OSError):  # that it is gone is told when a job is to start
             self._wire.settimeout(None)
-            self._wire.sendall(_AHEAD + task.encode() + b"\n")
+            self._wire.sendall(_AHEAD + json.dumps([list(modules), questions]).encode() + b"\n")
 
     def wait(self, seconds: float) -> None:
         """Wait for so long, or until it has something to say."""
@@ -146,11 +141,7 @@ class ForkServer:
             self._process.wait()
 
     def hear(self, *, blocking: bool) -> None:
-        """Take in which processes have begun and ended.
-
-        Raises:
-            OSError: if it has ended, or says nothing in time.
-        """
+        """Take in which processes have begun and ended; an OSError if it has ended, or says nothing in time."""
         self._wire.settimeout(_START_S if blocking else 0)
         try:
             heard = self._wire.recv(65_536)
@@ -193,14 +184,16 @@ def main() -> None:
                 line = b""
                 while not line.endswith(b"\n") and (more := wire.recv(1)):
                     line += more
-                ahead = json.loads(line or b"{}")
-                _import(ahead.get("modules", ()))
-                if n_questions := ahead.get("questions", 0):
+                modules, n_questions = json.loads(line or b"[[], 0]")
+                _import(modules)
+                if n_questions:
                     draw_ahead(n_questions)
                 continue
             at_end = partial(_tell_imported, tell, frozenset(sys.modules))
             if (pid := os.fork()) == 0:
-                _serve(streams, at_end, (wire, heard))
+                from rag_lab.experiment.kernels.engine import end_after
+
+                end_after(partial(_serve, streams, at_end, wire, heard))
             for stream in streams:
                 os.close(stream)
             children.add(pid)
@@ -231,27 +224,23 @@ def _tell_imported(tell: int, before: frozenset[str]) -> None:
             os.write(tell, f"{name}\n".encode())
 
 
-def _serve(streams: Sequence[int], at_end: partial[None], ours: tuple[socket.socket, int]) -> None:
-    """Do the job that comes through the streams, in a process that was forked for it and ends here."""
+def _serve(streams: Sequence[int], at_end: partial[None], wire: socket.socket, heard: int) -> int:
+    """Do the job that comes through the streams, in a process that was forked for it."""
     from rag_lab.experiment.kernels import engine, notebook_process
 
-    def work() -> int:
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        wire, heard = ours
-        wire.close()
-        os.close(heard)
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-            os.close(stream)
-        job = json.loads(sys.stdin.readline())
-        os.environ.clear()
-        os.environ.update(job.pop("environment"))
-        engine.seed_anew()
-        notebook_process.serve(job, engine.ForkedKernel(at_end))
-        return 0
-
-    engine.end_after(work)
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    wire.close()
+    os.close(heard)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    job = json.loads(sys.stdin.readline())
+    os.environ.clear()
+    os.environ.update(job.pop("environment"))
+    engine.seed_anew()
+    notebook_process.serve(job, engine.ForkedKernel(at_end))
+    return 0
 
 
 if __name__ == "__main__":

@@ -186,10 +186,10 @@ def _pipelines(runs: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
         if not safe or safe.casefold() in {other.casefold() for other in found}:
             raise ConfigError(f"The name {name!r} cannot name a folder beside the others; give another one.")
         found[safe] = pipeline
-    first, *others = found.items()
-    for name, pipeline in others:
-        if pipeline.dataset.digest != first[1].dataset.digest:
-            raise ConfigError(f"{first[0]} and {name} have not the same documents and questions; give both the same.")
+    first = next(iter(found))
+    for name, pipeline in found.items():
+        if pipeline.dataset.digest != found[first].dataset.digest:
+            raise ConfigError(f"{first} and {name} have not the same documents and questions; give both the same.")
     return found
 
 
@@ -214,11 +214,9 @@ def _asking(
     if isinstance(questions, str | int) or not isinstance(questions, Sequence) or not questions:
         raise ConfigError(f"questions is how many (1 or more) or a list of ids, got {questions!r:.80}.")
     known = [question.question_id for question in dataset.questions]
-    for name in questions:
-        if name not in known:
-            raise ConfigError(
-                f"{unknown_name('question', str(name), known[:20])} A text of more than one word is a question."
-            )
+    for name in (name for name in questions if name not in known):
+        unknown = unknown_name("question", str(name), known[:20])
+        raise ConfigError(f"{unknown} A text of more than one word is a question.")
     return pipelines, tuple(name for name in known if name in set(questions)), None
 
 

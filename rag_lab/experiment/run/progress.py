@@ -158,9 +158,7 @@ class SweepProgress:
                 stage_s = stage_left_s(live.done, live.total, live.known, now - live.stage_began)
             steps.append(f"{variant_id} at {step}")
             lasts.append(variant_left(now - began, stage_s, ended_s))
-        waiting = self._total - self._done - len(steps)
+        waiting, after = self._total - self._done - len(steps), f"{(monotonic() - self._began) / 60:.1f} min"
         left = sweep_left(lasts, waiting, len(steps), ended_s, None)
-        return (
-            f"[{self._done}/{self._total}] after {(monotonic() - self._began) / 60:.1f} min: "
-            f"{some_of(steps, _MOST_NAMED)}; {waiting} waiting" + (f"; {left.text()} left" if left else "")
-        )
+        running = f"{some_of(steps, _MOST_NAMED)}; {waiting} waiting" + (f"; {left.text()} left" if left else "")
+        return f"[{self._done}/{self._total}] after {after}: {running}"

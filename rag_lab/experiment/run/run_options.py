@@ -16,7 +16,7 @@ from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors import launchers, local
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.stage_identities import kind_of_role, models_asked, n_chats
+from rag_lab.experiment.stage_identities import kind_of_role, models_used, n_chats
 from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.models import config, providers, weights
 from rag_lab.runs import run_folder as files
@@ -53,7 +53,7 @@ def in_model_order(
 def local_models(variant: Variant, metrics: Sequence[str]) -> frozenset[str]:
     """Return the names of the models whose weights a variant needs on this machine."""
     found = set[str]()
-    for role, names in models_asked(variant.config, metrics).items():
+    for role, names in models_used(variant.config, metrics, asked=True).items():
         kind = kind_of_role(role)
         for name in config.alternatives(names):
             with suppress(ModelError):  # it is told where the plan is checked
@@ -68,23 +68,16 @@ def are_small(models: Set[str]) -> bool:
 
     Of one whose weights are not on this machine nobody knows.
     """
-    total_mb = 0.0
-    for model in models:
-        name, size_mb = model.partition(":")[2].partition("?")[0], 0.0
+    sizes_mb = []
+    for name in (model.partition(":")[2].partition("?")[0] for model in models):
+        sizes_mb.append(0.0)
         with suppress(ModelError):
-            size_mb = machine.bytes_on_disk(Path(weights.find(name).location)) / 2**20 if name else 0.0
-        if not size_mb:
-            return False
-        total_mb += size_mb
-    return total_mb <= _SMALL_MB
+            sizes_mb[-1] = machine.bytes_on_disk(Path(weights.find(name).location)) / 2**20 if name else 0.0
+    return all(sizes_mb) and sum(sizes_mb) <= _SMALL_MB
 
 
 def as_jobs(given: str | int, least: int = 1) -> Jobs:
-    """Return how many jobs are meant; 0 are where the work is done elsewhere, and `least` says so.
-
-    Raises:
-        ConfigError: if it is neither `auto` nor a number from `least` to 256.
-    """
+    """Return how many jobs are meant; 0 are where the work is done elsewhere, and `least` says so."""
     if given == AUTO:
         return AUTO
     text = str(given)
@@ -98,7 +91,7 @@ def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: files
 
     Earlier starts of the run tell how much memory a variant takes.
     """
-    used = {name for variant in variants for name in models_asked(variant.config, metrics).values()}
+    used = {name for variant in variants for name in models_used(variant.config, metrics, asked=True).values()}
     waits = bool(used) and not any(local_models(variant, metrics) for variant in variants)
     records = map(files.read_json, sorted((run.path / "variants").glob(f"*/{files.RECORD_FILE}")))
     # of a kernel itself: models that it shares with others are kept once
@@ -131,12 +124,12 @@ class RunOptions:
     cold: bool = False
     cell_minutes: float = local.CELL_MINUTES
     progress: bool = True
-    environment: Mapping[str, str] = field(default_factory=dict)  # of every kernel, on top of this process's
-    run: str = ""  # its name in the store of results
     slurm: Mapping[str, Any] = field(default_factory=dict)
     check: bool | None = None
     keep_going: bool = False
     retry_failed: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)  # of every kernel, on top of this process's
+    run: str = ""  # its name in the store of results
 
 
 class BudgetGuard:

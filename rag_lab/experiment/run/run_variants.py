@@ -23,11 +23,10 @@ from rag_lab.experiment.executors import launchers, local
 from rag_lab.experiment.forecast import cost_estimate
 from rag_lab.experiment.manifest import VariantState, now, run_identities
 from rag_lab.experiment.plan import Plan
-from rag_lab.experiment.run import outputs, resume, run_options, variant_work
+from rag_lab.experiment.run import outputs, run_options, variant_work
 from rag_lab.experiment.run.progress import SweepProgress
 from rag_lab.experiment.sweep_status import calls_left
 from rag_lab.memory import ledger, results
-from rag_lab.records import Trace
 from rag_lab.runs import human_input, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
 
@@ -56,8 +55,8 @@ def run_variants(
     with registry.modules_from(checked.folder), local.prepared() if prepares else nullcontext() as starter:
         began, run = now(), human_input.dated(run)
         identities = run_identities(checked, notebook)
-        if not options.retry_failed and resume.is_finished(checked.experiment, run, identities):
-            resume.mark_resumed(checked.experiment, run, identities)
+        if not options.retry_failed and outputs.is_finished(checked.experiment, run, identities):
+            outputs.mark_resumed(checked.experiment, run, identities)
             return
         if starter is not None and starter.fork_server is not None:
             by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
@@ -66,7 +65,7 @@ def run_variants(
         local.check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepProgress(run, shown=options.progress) as progress, observability.span(f"sweep {run.name}"):
             outputs.begin(checked, run, identities)
-            resume.put_back_all(run)
+            outputs.put_back_all(run)
             guard = run_options.BudgetGuard(run, checked.experiment.limits, elsewhere)
             began_s = time.perf_counter()
             if has_report:
@@ -74,19 +73,17 @@ def run_variants(
             states = Runner(checked, run, notebook, identities, guard, options, progress).run()
             variants_s = time.perf_counter() - began_s
             progress.tell(step="report", jobs=1)
-            shutil.rmtree(resume.earlier(run).path, ignore_errors=True)
-            computed = [state.record for state in states if state.record and not state.resumed]
+            shutil.rmtree(outputs.earlier(run).path, ignore_errors=True)
+            computed = (state.record for state in states if state.record and not state.resumed)
             results.tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
             cost_estimate.keep_rates(home.home(), cost_estimate.measured_rates(run))
             outputs.finish(checked, run, states, began, has_report=has_report)
             if not has_report:
                 return
-            others_s = time.perf_counter() - started_s - variants_s
-            cost_estimate.keep_rates(
-                home.home(),
-                cost_estimate.machine_rates(checked, states, others_s, called=bool(cost_estimate.spent(run))),
-            )
-            resume.keep_finished(checked.experiment, run, identities, states)
+            others_s, called = time.perf_counter() - started_s - variants_s, bool(cost_estimate.spent(run))
+            measured = cost_estimate.machine_rates(checked, states, others_s, called=called)
+            cost_estimate.keep_rates(home.home(), measured)
+            outputs.keep_finished(checked.experiment, run, identities, states)
 
 
 @dataclass(frozen=True)
@@ -104,37 +101,35 @@ class Runner:
     def run(self) -> list[VariantState]:
         """Run what is not whole yet and return the state of every variant, in the order of the plan."""
         options, run, progress = self.options, self.folder, self.progress
-        finished = resume.whole_variants(run, self.identities)
+        finished = outputs.whole_variants(run, self.identities)
         before = {v: s for v, s in finished.items() if s.retryable.total or (options.retry_failed and s.failed)}
         states = {v: state for v, state in finished.items() if v not in before}
         left = [variant for variant in self.plan.variants if variant.variant_id not in states]
         missing = run_options.in_model_order(left, self.plan.experiment.metrics)
         with progress.variants(len(self.identities), len(states)):
             progress.write(run_manifest.retry_sentence({v: state.retryable for v, state in before.items()}))
-            n_jobs = options.jobs
-            if n_jobs == run_options.AUTO:
+            if (n_jobs := options.jobs) == run_options.AUTO:
                 n_jobs, why = run_options.side_by_side(missing, self.plan.experiment.metrics, run)
                 progress.write(why if len(missing) > 1 else "")
             self.check(missing, n_jobs)
             progress.tell(step="variants", jobs=n_jobs)
             for variant_id in before:
-                resume.move_variant(variant_id, run, resume.earlier(run))
+                outputs.move_variant(variant_id, run, outputs.earlier(run))
             execute, poll = launchers.executor_of(options.executor, options.slurm), partial(progress.look, run)
             for done in execute(self._jobs(run, missing), n_jobs, poll=poll, veto=self.guard.veto):
                 state = self.guard.stopped(done) or _state(run, self.plan, done)
                 if state.variant_id in before:
-                    state = resume.better_of(run, state, before[state.variant_id])
+                    state = outputs.better_of(run, state, before[state.variant_id])
                 states[state.variant_id] = state
                 if state.status == "ok" and not state.resumed:
-                    resume.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
+                    outputs.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
                 progress.end(state)
         return [states[variant_id] for variant_id in self.identities]
 
     def check(self, missing: Sequence[Variant], n_jobs: int) -> None:
         """Ask each of the variants two questions first, where that is asked for, or costs little beside the rest."""
         options, unchecked = self.options, {v.variant_id: self.identities[v.variant_id] for v in missing}
-        is_due = options.check
-        if is_due is None:
+        if (is_due := options.check) is None:
             is_due = options.executor == launchers.LOCAL and is_worth_checking(self.folder, unchecked)
         if not missing or not is_due:
             return
@@ -158,6 +153,7 @@ class Runner:
             folder.mkdir(parents=True)
             (folder / files.CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
             booked = {ledger.LEDGER_VARIABLE: str(self.guard.ledger.path.resolve()), ledger.PAYER_VARIABLE: name}
+            location = str(dataset.location.resolve())
             job = local.Job(
                 name,
                 self.notebook,
@@ -167,9 +163,7 @@ class Runner:
                 {**options.environment, **booked, **again, **observability.trace_environment()},
                 options.cold,
                 options.cell_minutes,
-                local.Origin(
-                    options.run, self.identities[name], dataset.name, str(dataset.location.resolve()), dataset.digest
-                ),
+                local.Origin(options.run, self.identities[name], dataset.name, location, dataset.digest),
             )
             jobs.append(job)
         return jobs
@@ -192,10 +186,9 @@ def _parameters(checked: Plan, run: files.RunFolder, variant: Variant) -> dict[s
 
 def _state(run: files.RunFolder, checked: Plan, done: local.Done) -> VariantState:
     """Return how a job ended; what the notebook says it ran must be what was asked."""
-    folder = run.variant_dir(done.job.name)
-    record = files.read_json(folder / files.RECORD_FILE) if (folder / files.RECORD_FILE).is_file() else None
+    path, reason = run.variant_dir(done.job.name) / files.RECORD_FILE, done.reason
+    record = files.read_json(path) if path.is_file() else None
     asked = next(v.config.identity for v in checked.variants if v.variant_id == done.job.name)
-    reason = done.reason
     if not reason and record is None:
         reason = f"The notebook saved nothing; see {done.job.output}."
     elif not reason and record is not None and record["config_identity"] != asked:
@@ -218,10 +211,8 @@ def is_worth_checking(run: files.RunFolder, identities: Mapping[str, str]) -> bo
 
 def check_run(run: files.RunFolder) -> files.RunFolder:
     """Return the run folder of the check, empty but for its plan: two questions, which are answered if any are."""
-    order = dict.fromkeys([*run.answered, *run.questions])
-    chosen = set(list(order)[:N_QUESTIONS])
-    asked = tuple(one for one in run.questions if one in chosen)
-    answered = tuple(one for one in run.answered if one in chosen)
+    chosen = [*dict.fromkeys([*run.answered, *run.questions])][:N_QUESTIONS]
+    asked, answered = (tuple(one for one in some if one in chosen) for some in (run.questions, run.answered))
     path = run.path / "check"  # kept where the check fails
     shutil.rmtree(path, ignore_errors=True)
     found = replace(run, path=path, questions=asked, answered=answered, repeats=1)
@@ -233,13 +224,12 @@ def check_variants(run: files.RunFolder, jobs: Iterable[local.Done], *, keep_goi
     """Look at the jobs of a check, one a variant; return a sentence for each fault, where it goes on all the same."""
     faults = []
     for done in jobs:
-        name = done.job.name
-        where, reason = "its notebook", done.reason
+        name, where, reason = done.job.name, "its notebook", done.reason
         if done.vetoed:  # a limit: the variant itself meets it, too
             continue
         if not reason:
             try:
-                where, reason = _of_traces(run.traces(name)) or _of_scores(run, name)
+                where, reason = _fault(run, name)
             except DamagedFile as error:
                 reason = str(error)
         if where:
@@ -256,22 +246,21 @@ def check_variants(run: files.RunFolder, jobs: Iterable[local.Done], *, keep_goi
     return [f"The check of two questions found: {fault}." for fault in faults]
 
 
-def _of_traces(traces: Sequence[Trace]) -> tuple[str, str] | None:
-    """Return the stage at which all questions failed for one reason, or fell back since a model could not be asked."""
+def _fault(run: files.RunFolder, name: str) -> tuple[str, str]:
+    """Return at what all questions of a variant failed, and why, or ''.
+
+    That is a stage at which they failed for one reason, or fell back since a model could not be asked; or a metric that
+    failed wherever it applies, since a model could not be asked.
+    """
+    traces = run.traces(name)
     records = [[one for one in trace.stages if one.status == "failed" or one.curable] for trace in traces]
-    alike = {(one.stage, one.reason) for one in chain.from_iterable(records)}
-    for found in sorted(alike):
+    for found in sorted({(one.stage, one.reason) for one in chain.from_iterable(records)}):
         if all(any((one.stage, one.reason) == found for one in some) for some in records):
             return found
     stages = [{one.stage for one in some if one.curable} for some in records]
     if traces and (same := set.intersection(*stages)):  # what servers say may differ from call to call
         stage = min(same)
         return stage, next(one.reason for one in records[0] if one.stage == stage)
-    return None
-
-
-def _of_scores(run: files.RunFolder, name: str) -> tuple[str, str]:
-    """Return a metric that failed for every question to which it applies, where the outage of a model is why; or ''."""
     if run_manifest.Retryable.of(files.read_json(run.variant_dir(name) / files.RECORD_FILE)).scores:
         scores = variant_files.read_scores(run.variant_dir(name) / files.SCORES_FILE)
         scores = scores[scores["status"] != "not_applicable"]

@@ -19,13 +19,12 @@ from filelock import FileLock, Timeout
 
 from rag_lab._kit import digest, home, machine, wording
 from rag_lab.errors import DamagedFile, RagLabError
-from rag_lab.experiment import built_in_designs, config, manifest
-from rag_lab.experiment import race as races
+from rag_lab.experiment import built_in_designs, config, manifest, race
 from rag_lab.experiment.design import Changes, Expansion, first_values, settled
 from rag_lab.experiment.executors import job_queue, launchers, local
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.plan import Plan, plan
-from rag_lab.experiment.run import outputs, resume, run_options, run_variants, trials
+from rag_lab.experiment.run import outputs, run_options, run_variants, trials
 from rag_lab.experiment.run.progress import say
 from rag_lab.memory import ledger, results
 from rag_lab.models.hosted import model_host
@@ -75,15 +74,7 @@ def sweep(
     """
     n_jobs = run_options.as_jobs(jobs, least=0 if executor == launchers.WORKERS else 1)
     options = run_options.RunOptions(
-        n_jobs,
-        executor,
-        cold,
-        cell_minutes,
-        progress,
-        slurm=slurm or {},
-        check=check,
-        keep_going=keep_going,
-        retry_failed=retry_failed,
+        n_jobs, executor, cold, cell_minutes, progress, slurm or {}, check, keep_going, retry_failed
     )
     return run_plan(plan(experiment), out, options)
 
@@ -105,16 +96,15 @@ def run_plan(checked: Plan, out: Path | str | None = None, options: run_options.
 
 def to_try_again(checked: Plan, out: Path | str | None = None) -> dict[str, run_manifest.Retryable]:
     """Return what a start of the sweep would try again of variants that are whole, by their ids; nothing runs."""
-    run = _run_folder(checked, out)
     notebook, found = config.checkout_file(config.NOTEBOOK), dict[str, run_manifest.Retryable]()
-    parts = [(checked, run)]
-    ids = [variant.variant_id for variant in checked.variants]
-    is_race = checked.experiment.design == built_in_designs.RACING  # else nobody knows the variants of a round before
-    for number in range(1, len(checked.rounds) + 1 if is_race else 1):
-        part = races.round_plan(checked, number, ids)
-        parts.append((part, part.run_folder(run.path / run_manifest.ROUNDS_FOLDER / str(number))))
-    for part, folder in parts:
-        for v, state in resume.whole_variants(folder, manifest.run_identities(part, notebook)).items():
+    run, ids = _run_folder(checked, out), [variant.variant_id for variant in checked.variants]
+    parts = {run.path: checked}
+    if checked.experiment.design == built_in_designs.RACING:  # else nobody knows the variants of a round before
+        for number in range(1, len(checked.rounds) + 1):
+            parts[run.path / run_manifest.ROUNDS_FOLDER / str(number)] = race.round_plan(checked, number, ids)
+    for path, part in parts.items():
+        identities = manifest.run_identities(part, notebook)
+        for v, state in outputs.whole_variants(part.run_folder(path), identities).items():
             found[v] = found.get(v, run_manifest.Retryable()) + state.retryable
     return found
 
@@ -173,10 +163,9 @@ def choose_then_prove(checked: Plan, run: files.RunFolder, options: run_options.
         before = run_manifest.read_race(run.path)
     except DamagedFile as error:
         _LOGGER.warning("%s: the rounds are decided anew.", error.what)
-    race = _new_record(checked, before)
-    if before is not None and before.plan != race.plan:
+    record = _new_record(checked, before)
+    if before is not None and before.plan != record.plan:
         before = None
-
     rounds_folder = run.path / run_manifest.ROUNDS_FOLDER
 
     def work(folder: Path, plan: Plan, heading: str, *, has_report: bool = True) -> files.RunFolder:
@@ -186,11 +175,8 @@ def choose_then_prove(checked: Plan, run: files.RunFolder, options: run_options.
             size = f"{counted(len(plan.variants), 'variant')} on {counted(len(plan.questions), 'question')}"
             say(f"{heading}: {size}{which}.")
         folder.mkdir(parents=True, exist_ok=True)
-        others = [run.path, *sorted(rounds_folder.glob("*"))]
-        used = sum(
-            (ledger.Ledger(one / files.LEDGER_FILE).used_here() for one in others if one != folder), ledger.Used()
-        )
-        part = plan.run_folder(folder)
+        others = (one / files.LEDGER_FILE for one in (run.path, *sorted(rounds_folder.glob("*"))) if one != folder)
+        used, part = sum((ledger.Ledger(one).used_here() for one in others), ledger.Used()), plan.run_folder(folder)
         run_variants.run_variants(plan, part, options, used, has_report=has_report)
         return part
 
@@ -202,40 +188,37 @@ def choose_then_prove(checked: Plan, run: files.RunFolder, options: run_options.
         study = trials.open_study(checked, run)
         rounds = trials.trial_rounds(checked, run, options, partial(work, rounds_folder / "1", has_report=False), study)
     outputs.begin(checked, run, None)
-    files.write_json(run.path / run_manifest.RACE_FILE, race)
+    files.write_json(run.path / run_manifest.RACE_FILE, record)
     try:
         one = next(rounds)
         while True:
             part = work(rounds_folder / str(one.number), one.plan, one.heading)
-            race = replace(race, rounds=(*race.rounds, _record_of(run.path, one, part)))
-            race = replace(
-                race,
-                stopped=_why_stopped("race" if design == built_in_designs.RACING else "search", race, part, before),
-            )
-            files.write_json(run.path / run_manifest.RACE_FILE, race)
-            if race.stopped:
+            record = replace(record, rounds=(*record.rounds, _record_of(run.path, one, part)))
+            record = replace(record, stopped=_why_stopped(design, record, part, before))
+            files.write_json(run.path / run_manifest.RACE_FILE, record)
+            if record.stopped:
                 return run
-            one = rounds.send(race.rounds[-1])
+            one = rounds.send(record.rounds[-1])
     except StopIteration as end:
         plan, winner = end.value
-    files.write_json(run.path / run_manifest.RACE_FILE, replace(race, winner=winner))
-    return work(run.path, races.with_variants(plan, [winner]), "Proof")
+    files.write_json(run.path / run_manifest.RACE_FILE, replace(record, winner=winner))
+    return work(run.path, race.with_variants(plan, [winner]), "Proof")
 
 
-def _race_rounds(checked: Plan) -> races.Rounds:
+def _race_rounds(checked: Plan) -> race.Rounds:
     """Drop who is shown to be worse, until the rounds are over or nobody but one is left beside the baseline."""
-    choose, baseline = partial(races.race_standings, looks=races.looks_of(checked)), checked.variants[0].variant_id
+    choose, baseline = partial(race.race_standings, looks=race.looks_of(checked)), checked.variants[0].variant_id
     left, n_rounds = [one.variant_id for one in checked.variants[1:]], len(checked.rounds)
     for number in range(1, n_rounds + 1):
-        plan = races.round_plan(checked, number, left)
-        done = yield races.Round(number, plan, f"Round {number} of {n_rounds}", choose)
-        left = races.staying(done, baseline)
+        plan = race.round_plan(checked, number, left)
+        done = yield race.Round(number, plan, f"Round {number} of {n_rounds}", choose)
+        left = race.staying(done, baseline)
         if len(left) <= 1:
             break
-    return checked, races.best_of(done, baseline)
+    return checked, race.best_of(done, baseline)
 
 
-def _staged_rounds(checked: Plan, options: run_options.RunOptions) -> races.Rounds:
+def _staged_rounds(checked: Plan, options: run_options.RunOptions) -> race.Rounds:
     """Vary the factors of one stage after the other, beside what was chosen before."""
     baseline, factors = checked.expansion.baseline, checked.experiment.factors
     space, stages, given = trials.SearchVariants(checked), built_in_designs.stages_of(factors), checked.experiment
@@ -251,19 +234,19 @@ def _staged_rounds(checked: Plan, options: run_options.RunOptions) -> races.Roun
             continue
         choices |= named
         varied = replace(checked, expansion=expansion)
-        plan = races.round_plan(varied, number, [v.variant_id for v in expansion.variants])
-        choose = partial(races.standings, n_kept=0)
-        done = yield races.Round(number, plan, f"Stage {stage}, {number} of {len(stages)}", choose, stage)
+        plan = race.round_plan(varied, number, [v.variant_id for v in expansion.variants])
+        choose = partial(race.standings, n_kept=0)
+        done = yield race.Round(number, plan, f"Stage {stage}, {number} of {len(stages)}", choose, stage)
         carried = choices[done.standings[0].variant_id]  # the first by mean
     winner = space.variant(carried)
     if winner.variant_id == baseline.variant_id:
-        winner = space.variant(choices[races.best_of(done, baseline.variant_id)])
+        winner = space.variant(choices[race.best_of(done, baseline.variant_id)])
     return replace(checked, expansion=Expansion((baseline, winner))), winner.variant_id
 
 
 def _new_record(checked: Plan, before: run_manifest.RaceRecord | None) -> run_manifest.RaceRecord:
     """Return the record of a design that begins; what an earlier start of the same race has estimated stands."""
-    given, whole = checked.experiment, races.full_plan(checked)
+    given, whole = checked.experiment, race.full_plan(checked)
     is_race = given.design == built_in_designs.RACING
     identities = manifest.run_identities(whole if is_race else checked, config.checkout_file(config.NOTEBOOK))
     record = run_manifest.RaceRecord(
@@ -276,7 +259,7 @@ def _new_record(checked: Plan, before: run_manifest.RaceRecord | None) -> run_ma
         full=run_manifest.Cost(),
     )
     if not is_race:
-        names = tuple(one.name for one in races.aims(checked)) if given.design == built_in_designs.OPTUNA else ()
+        names = tuple(one.name for one in race.aims(checked)) if given.design == built_in_designs.OPTUNA else ()
         return replace(record, design=given.design, objectives=names)
     if before is not None and before.plan == record.plan:
         cost = before.full
@@ -287,30 +270,29 @@ def _new_record(checked: Plan, before: run_manifest.RaceRecord | None) -> run_ma
     return replace(record, baseline=checked.expansion.baseline.variant_id, error=error, full=cost)
 
 
-def _record_of(race: Path, one: races.Round, part: files.RunFolder) -> run_manifest.RoundRecord:
+def _record_of(folder: Path, one: race.Round, part: files.RunFolder) -> run_manifest.RoundRecord:
     """Return what a round that has run comes to."""
     metric, scores = one.plan.deciding_metric, part.scores()
     labels = {v.variant_id: v.label for v in one.plan.variants}
     found = one.standings(scores, metric.name, metric.info.scale, labels, part.baseline)
     closest = None
     if one.plan.experiment.design != built_in_designs.RACING:  # which drops by no nearness of means
-        closest = races.closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
+        closest = race.closest_call(scores, metric.name, metric.info.scale, found, part.baseline)
     unsettled = sum(run_manifest.Retryable.of(state).total for state in part.manifest().get("variants", {}).values())
-    folder = part.path.relative_to(race).as_posix()
-    return run_manifest.RoundRecord(
-        folder, len(one.plan.questions), found, run_manifest.cost_of(part), closest, unsettled, one.title
-    )
+    path, cost = part.path.relative_to(folder).as_posix(), run_manifest.cost_of(part)
+    return run_manifest.RoundRecord(path, len(one.plan.questions), found, cost, closest, unsettled, one.title)
 
 
 def _why_stopped(
-    what: str, race: run_manifest.RaceRecord, part: files.RunFolder, before: run_manifest.RaceRecord | None
+    design: str, record: run_manifest.RaceRecord, part: files.RunFolder, before: run_manifest.RaceRecord | None
 ) -> str:
     """Return why no other round can follow the last one, or ''; `before`: what an earlier start has recorded.
 
     A variant that a limit stopped, or of which an outage took questions, would be dropped for no fault of its own. What
     an earlier start has tried, too, and this one cured nothing of, counts as failed.
     """
-    number, done = len(race.rounds), race.rounds[-1]
+    number, done = len(record.rounds), record.rounds[-1]
+    what = "race" if design == built_in_designs.RACING else "search"
     states = part.manifest().get("variants", {}).values()
     if reasons := [str(state["reason"]) for state in states if state["status"] == "stopped"]:
         return f"The {what} stops in round {number}: {reasons[0]}."

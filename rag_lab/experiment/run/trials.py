@@ -49,24 +49,19 @@ class SearchVariants:
     _names: dict[str, str] = field(default_factory=dict)
 
     def variant(self, choice: design.Changes) -> design.Variant:
-        """Return the variant of a combination, told apart from the experiment's baseline.
+        """Return the variant of a combination; a ConfigError where its values cannot stand together.
 
         Its name tells it from all others that can be made, as folders tell names apart.
-
-        Raises:
-            ConfigError: if its values cannot stand together.
         """
         given = self.plan.experiment
         with registry.modules_from(self.plan.folder):
             config = given.base.override(design.settled(given.base.flat(), choice, given.factors, given.only_if))
-        changes = design.differences(config, self.plan.expansion.baseline.config)
+        changes, factors = design.differences(config, self.plan.expansion.baseline.config), given.factors
         if not changes:
             return self.plan.expansion.baseline
-        factors = given.factors
         name = design.variant_id(changes, among=factors)
-        for key in (key for key in changes if key in factors):
-            ids = {design.variant_id({key: value}, among=factors).casefold() for value in factors[key]}
-            if len(ids) < len(factors[key]):
+        for values, key in ((factors[key], key) for key in changes if key in factors):
+            if len({design.variant_id({key: value}, among=factors).casefold() for value in values}) < len(values):
                 name = f"{design.variant_id(changes, among=factors)}-{digest.digest_word(changes)}"
         return design.Variant(name, design.variant_label(changes), changes, config)
 
@@ -82,9 +77,8 @@ class SearchVariants:
             one = self.variant(choice)
         except ConfigError:
             return ""
-        name = self._names.setdefault(
-            digest.digest(stage_identities.effective(one.config, self.readers)), one.variant_id
-        )
+        known = digest.digest(stage_identities.effective(one.config, self.readers))
+        name = self._names.setdefault(known, one.variant_id)
         return self.variants.setdefault(name, one).variant_id
 
     def expansion(self, choices: Sequence[design.Changes]) -> tuple[design.Expansion, dict[str, design.Changes]]:
@@ -113,15 +107,14 @@ class Trials:
 
     study: Study
     states: type[TrialState]
-    factors: design.Factors  # the values of each dotted key that has several
+    factors: Mapping[str, Mapping[str, Any]]  # of each dotted key that has several values, these by their text
     fixed: design.Changes  # the value of each other key
     sampler: str  # tpe or nsga2
     seed: int
 
     def open_ones(self) -> list[tuple[int, design.Changes]]:
         """Return the trials that wait for values, those of a killed start among them, as (number, combination)."""
-        waiting = self.study.get_trials(states=(self.states.RUNNING,))
-        return [(one.number, self._chosen(one.params)) for one in waiting]
+        return [(one.number, self._chosen(one.params)) for one in self.study.get_trials(states=(self.states.RUNNING,))]
 
     def completed(self) -> list[tuple[design.Changes, Values]]:
         """Return the combinations of the trials that have values, with these, in the order in which they were made."""
@@ -133,30 +126,24 @@ class Trials:
         import optuna
 
         if not self.study.trials:
-            self.study.enqueue_trial({key: _texts(values)[0] for key, values in self.factors.items()})
+            self.study.enqueue_trial({key: next(iter(values)) for key, values in self.factors.items()})
         seed, samplers = self.seed + len(self.study.trials), optuna.samplers
-        self.study.sampler = (
-            samplers.NSGAIISampler(seed=seed)
-            if self.sampler == "nsga2"
-            else samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
-        )
-        choices = {
-            key: optuna.distributions.CategoricalDistribution(_texts(values)) for key, values in self.factors.items()
-        }
+        if self.sampler == "nsga2":
+            self.study.sampler = samplers.NSGAIISampler(seed=seed)
+        else:
+            self.study.sampler = samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+        categories = optuna.distributions.CategoricalDistribution
+        choices = {key: categories(list(values)) for key, values in self.factors.items()}
         while True:
             trial = self.study.ask(fixed_distributions=choices)
             yield trial.number, self._chosen(trial.params)
 
     def finish(self, number: int, values: Sequence[float] | None) -> None:
         """Record what a trial came to, in the order of the objectives; None where it came to nothing."""
-        if values is None:
-            self.study.tell(number, state=self.states.FAIL)
-        else:
-            self.study.tell(number, list(values))
+        self.study.tell(number, values, self.states.FAIL if values is None else None)
 
     def _chosen(self, params: Mapping[str, Any]) -> design.Changes:
-        by_text = {key: dict(zip(_texts(values), values, strict=True)) for key, values in self.factors.items()}
-        return self.fixed | {key: by_text[key][params[key]] for key in self.factors}
+        return self.fixed | {key: values[params[key]] for key, values in self.factors.items()}
 
 
 def open_trials(
@@ -174,30 +161,21 @@ def open_trials(
     address = f"sqlite:///{folder / STUDY_FILE}"
     if store.startswith("postgres"):
         address = f"postgresql+psycopg://{store.partition('://')[2]}"
+    ways = ["maximize" if more else "minimize" for more in upward]
     try:
-        study = optuna.create_study(
-            storage=address,
-            study_name=name,
-            load_if_exists=True,
-            directions=["maximize" if more else "minimize" for more in upward],
-        )
+        study = optuna.create_study(storage=address, study_name=name, load_if_exists=True, directions=ways)
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         where = "the shared database" if store else str(folder / STUDY_FILE)
-        reason = str(error.__cause__ or error).splitlines()[0]
-        raise ConfigError(
-            f"The trials in {where} cannot be read: {reason}; delete them, or mend the database."
-        ) from None
-    varied = {key: values for key, values in factors.items() if len(values) > 1}
+        why = f"{str(error.__cause__ or error).splitlines()[0]}; delete them, or mend the database."
+        raise ConfigError(f"The trials in {where} cannot be read: {why}") from None
+    varied = dict[str, dict[str, Any]]()  # a database keeps texts; they are numbered where two would be the same
+    for key, values in ((key, values) for key, values in factors.items() if len(values) > 1):
+        texts = list(map(level_text, values))
+        if len(set(texts)) < len(texts):
+            texts = [f"{place} {json.dumps(text)}" for place, text in enumerate(texts)]
+        varied[key] = dict(zip(texts, values, strict=True))
     fixed = {key: values[0] for key, values in factors.items() if len(values) == 1}
     return Trials(study, optuna.trial.TrialState, varied, fixed, sampler, seed)
-
-
-def _texts(values: Sequence[Any]) -> list[str]:
-    """Return a text for each value, as a database keeps it; numbered where two would be the same."""
-    texts = [level_text(value) for value in values]
-    if len(set(texts)) == len(texts):
-        return texts
-    return [f"{place} {json.dumps(text)}" for place, text in enumerate(texts)]
 
 
 def open_study(checked: Plan, run: run_folder.RunFolder) -> Trials:
@@ -226,8 +204,8 @@ def trial_rounds(
         known.values[known.name(choice)] = values
     waiting = [(number, known.name(choice)) for number, choice in trials.open_ones()]
     while True:
-        at_a_time = options.jobs  # trials are asked for before any of those that run side by side has values
-        if at_a_time == AUTO:
+        # Trials are asked for before any of those that run side by side has values.
+        if (at_a_time := options.jobs) == AUTO:
             at_a_time, _ = side_by_side(checked.variants, checked.experiment.metrics, run)
         waiting = _filled(waiting, trials, known, at_a_time, wanted)
         found = replace(checked, expansion=design.Expansion(tuple(known.variants.values())))

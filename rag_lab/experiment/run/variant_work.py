@@ -23,8 +23,7 @@ from rag_lab.corpus.folder import visible_in
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import AnyMetric, parse_name, reads_of
 from rag_lab.memory.results import Dropped
-from rag_lab.models import protocols, remembered_vectors
-from rag_lab.models import shared as registry
+from rag_lab.models import protocols, remembered_vectors, shared
 from rag_lab.models.failover import chosen_models
 from rag_lab.models.hosted import PEAKS_MB
 from rag_lab.pipeline import Pipeline
@@ -143,21 +142,15 @@ class VariantWork:
         """Score the traces and return one row a (question, metric, repeat)."""
         from rag_lab.evaluation.evaluate import evaluate
 
-        at_home = home.working_at(self.pipeline.home_override)
-        with (
-            self._shown as progress,
-            observability.working(variant=self.name, stage="score"),
-            observability.span("score"),
-            at_home,
-        ):
+        at_home, working = home.working_at(self.pipeline.home_override), observability.working
+        with self._shown as progress, working(variant=self.name, stage="score"), observability.span("score"), at_home:
             progress("score")
+            embedder, vectors = shared.embedder(self.metric_embedding), self.pipeline.home / "vectors.sqlite"
             self.scores = evaluate(
                 self.traces,
                 self.metrics,
                 judge=self._judge,
-                embedder=remembered_vectors.RememberedEmbedder(
-                    registry.embedder(self.metric_embedding), self.pipeline.home / "vectors.sqlite"
-                ),
+                embedder=remembered_vectors.RememberedEmbedder(embedder, vectors),
                 memory=self.pipeline.home / "scores.sqlite",
                 language=self.judge_language,
                 visible=visible_in(self.pipeline.dataset.corpus_dir),
@@ -193,13 +186,9 @@ class VariantWork:
         failover, hosted_mb = chosen_models([*roles, self.metric_embedding, self.judge or ""]), sum(PEAKS_MB.values())
         index_price = pipeline.index.price(with_vectors=config.searches_vectors)
         embeds = any("embeddings" in parse_name(name).info.needs for name in self.metrics)
-        # what was embedded for this variant, and for none before it
-        embedded = (
-            embedder.embedded
-            if isinstance(embedder, remembered_vectors.RememberedEmbedder) and embedder.embedded.chars
-            else None
-        )
-        truncation = None
+        embedded = truncation = None  # what was embedded for this variant, and for none before it
+        if isinstance(embedder, remembered_vectors.RememberedEmbedder) and embedder.embedded.chars:
+            embedded = embedder.embedded
         if pipeline.truncation is not None:
             model = pipeline.replaced.get("embedding_model", config.models.embedding)
             truncation = omissions.TruncationRecord.of(model, pipeline.truncation, self.traces, config.rerank.final_k)
@@ -212,7 +201,7 @@ class VariantWork:
             "prompts": {place: {"file": prompts[place], "text": own.text} for place, own in parts.prompts.items()},
             "judge": dict(self._judge.identity()) if self._judge else None,
             "judge_language": self.judge_language,
-            "metric_embedding": dict(registry.embedder(self.metric_embedding).identity()) if embeds else None,
+            "metric_embedding": dict(shared.embedder(self.metric_embedding).identity()) if embeds else None,
             **({run_manifest.FAILOVER_KEY: failover} if failover else {}),
             "traces": len(self.traces),
             "failed_stages": dict(failed),
@@ -234,7 +223,7 @@ class VariantWork:
 
     @cached_property
     def _judge(self) -> protocols.ChatModel | None:
-        return registry.chat_model(self.judge) if self.judge else None
+        return shared.chat_model(self.judge) if self.judge else None
 
     @cached_property
     def _shown(self) -> VariantProgress:
@@ -273,11 +262,7 @@ def to_parameters(config: PipelineConfig) -> dict[str, Any]:
 
 
 def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> PipelineConfig:
-    """Return `base` with `values` (researchers' names to scalars) put in.
-
-    Raises:
-        ConfigError: naming every unknown name, unknown class and impossible value at once.
-    """
+    """Return `base` with `values` (researchers' names to scalars) put in; all that is wrong is named at once."""
     problems = [unknown_name("parameter", name, NAMES) for name in values if name not in NAMES]
     changes = {NAMES[name]: value for name, value in values.items() if name in NAMES and name != CLASS_TO_HYDE}
     if CLASS_TO_HYDE in values:
@@ -290,7 +275,7 @@ def from_parameters(base: PipelineConfig, values: Mapping[str, Any]) -> Pipeline
         complaints = str(error)  # about keys, with the researchers' names before them
         for name, key in NAMES.items():
             complaints = complaints.replace(f"{key}: ", f"{name} ({key}): ")
-        raise ConfigError("; ".join([*problems, complaints])) from None
+        problems.append(complaints)
     if problems:
         raise ConfigError("; ".join(problems))
     return config

@@ -13,6 +13,7 @@ import nbformat
 import papermill
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from pydantic import TypeAdapter
 from small_dataset import write_dataset
 
 from rag_lab._kit.registry import MODULES_VARIABLE, modules_from
@@ -43,7 +44,7 @@ def task(tmp_path):
     files = (out / "notebook.ipynb", parameters, out / "log.txt")
     job = Job("one", checkout_file(NOTEBOOK), *files, environment=environment, origin=origin)
     with modules_from(home / "beside"):
-        made = Task.from_json(json.dumps(asdict(Task.of(job))))
+        made = TypeAdapter(Task).validate_json(json.dumps(asdict(Task.of(job))))
     home.rename(tmp_path / "elsewhere")  # as on another machine
     return made
 
@@ -108,7 +109,7 @@ def test_a_ledger_that_cannot_be_seen_is_refused_as_limits_would_not_hold(tmp_pa
         lost.job(tmp_path / "work", str(there / "small"), str(there / "beside"))
 
 
-ENDED = Ended("", 1.5, "there")
+ENDED = Ended("", 1.5)
 
 
 def variant(folder):

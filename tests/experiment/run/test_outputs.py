@@ -18,8 +18,8 @@ from rag_lab.cli import app
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.run import resume, run_variants
-from rag_lab.experiment.run.resume import better_of, earlier, move_variant, put_back_all, whole
+from rag_lab.experiment.run import outputs, run_variants
+from rag_lab.experiment.run.outputs import better_of, earlier, move_variant, put_back_all, whole
 from rag_lab.experiment.run.run_options import RunOptions
 from rag_lab.experiment.run.sweep import post_hoc_margins, run_plan
 from rag_lab.memory.ledger import Ledger
@@ -185,7 +185,7 @@ def test_a_margin_that_is_declared_later_makes_the_report_anew(sweep):
 def test_another_code_runs_everything_again_and_another_page_is_made_anew(sweep, monkeypatch):
     monkeypatch.setattr("rag_lab.experiment.manifest.code_digest", lambda: "changed")
     assert sweep() == (set(WRITTEN), ["baseline", "final_k-1"])
-    monkeypatch.setattr(resume, "_page_digest", lambda: "another template")
+    monkeypatch.setattr(outputs, "files_digest", lambda *_: "another template")
     assert sweep() == (set(WRITTEN), [])
 
 
