@@ -2,7 +2,7 @@
 
     python benchmarks/one_more.py [EXPERIMENT.yaml] [--questions 100] [--page benchmarks/tables/benchmarks.md]
 
-The experiment is the demo's, six variants with packaged models, unless another is named. The second sweep is the
+The experiment is the demo's, with packaged models, unless another is named. The second sweep is the
 same command with one question more, into a run folder of its own: all its notebooks, scores and its report are
 made. `question_work` is what that question takes by itself, where all else is remembered: its stages and scores
 called directly in one process, variant after variant, in a copy of the home folder that the first sweep left,

@@ -17,7 +17,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.report.shown_comparison import ShownComparison
 
 FOLDER = Path(__file__).parents[1] / "notebooks/techniques"
-NAMES = ("reranking", "rewriting", "hyde", "citations")  # those that ask a sample, as a model takes its time
+NAMES = ("rewriting", "hyde", "citations")  # those that ask a sample, as a model takes its time
 COMPARED, BEGIN = "comparison", "**On all"
 
 

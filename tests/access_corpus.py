@@ -62,7 +62,7 @@ def parrot(request):
 def models(monkeypatch):
     chat = ScriptedChat(parrot, context_tokens=10**6)
     monkeypatch.setattr("rag_lab.models.shared.chat_model", lambda spec, purpose="": chat)
-    monkeypatch.setattr("rag_lab.models.shared.cross_encoder", lambda spec: OverlapScorer())
+    monkeypatch.setattr("rag_lab.models.shared.scorer", lambda role, spec: OverlapScorer())
 
 
 def ask(may_see=None, namespace=None):

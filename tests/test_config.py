@@ -87,7 +87,7 @@ def test_every_problem_is_named_at_once():
     [
         (
             {"rerank.name": "magic"},
-            "must be none, cross_encoder, query_likelihood or one of your own as module:Class, got 'magic'",
+            "must be none, cross_encoder, query_likelihood, maxsim or one of your own as module:Class, got 'magic'",
         ),
         ({"corpus.chunk_overlap": 800}, "chunk_overlap must be smaller than chunk_size (800)"),
         ({"corpus.overlap_words": 100}, "overlap_words must be smaller than chunk_words (100)"),
@@ -99,7 +99,7 @@ def test_every_problem_is_named_at_once():
         ),
         ({"retrieval.base_k": 0}, "retrieval.base_k: must be greater than or equal to 1, got 0"),
         ({"retrieval.dense_weight": float("inf")}, "retrieval.dense_weight: must be a finite number, got inf"),
-        ({"rerank.retrieval_weight": 1e308}, "must be less than or equal to 1000000"),
+        ({"rerank.blend": 1e308}, "must be less than or equal to 1000000"),
         ({"models.generation": "gpt"}, "a model is named provider:name, got 'gpt'"),
         ({"query.class_to_hyde": {"fuzzy": True}}, "missing: specific, comparative, procedural, creative"),
     ],

@@ -154,13 +154,13 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 MOST_LINES = {
     "ground": 1_396,  # 1_100
     "_kit": 1_921,  # 1_800
-    "memory": 1_351,  # 1_300
-    "models": 6_904,  # 7_300
+    "memory": 1_368,  # 1_300
+    "models": 7_077,  # 7_300
     "stores": 1_297,  # 1_500
-    "corpus": 4_549,  # 4_600
+    "corpus": 4_544,  # 4_600
     "data": 2_194,  # 2_100
-    "stages": 4_916,  # 4_100
-    "assistant": 608,  # 750
+    "stages": 4_776,  # 4_100
+    "assistant": 603,  # 750
     "questions": 840,  # 600
     "corpus_profile": 332,  # 400
     "statistics": 3_305,  # 3_500
@@ -168,10 +168,10 @@ MOST_LINES = {
     "runs": 1_248,  # 1_200
     "comparison": 5_055,  # 4_400
     "report": 3_098,  # 2_700
-    "experiment": 8_307,  # 7_600
-    "notebook": 2_672,  # 2_600
+    "experiment": 8_303,  # 7_600
+    "notebook": 2_674,  # 2_600
     "testing": 1_221,  # 1_200
-    "cli": 2_896,  # 2_300
+    "cli": 2_897,  # 2_300
 }
 MOST_MODULES = 300
 MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60

@@ -10,7 +10,7 @@ from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Trace
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.context import render_passages
-from rag_lab.stages.stage import ChatStage, Outcome, chat_outcome, nothing_written, shipped_chat, written
+from rag_lab.stages.stage import ChatStage, Outcome, chat_outcome, nothing_written, object_schema, shipped_chat, written
 from rag_lab.stages.understand import read_object
 
 Style = Literal["technical", "general"]
@@ -42,12 +42,7 @@ class WriteOutline(ChatStage):
         values = {"topic": topic, "parts": self.parts, "context": context, "passages": trace.passages}
         asked = f"Topic: {topic}\n\nSections: {self.parts}\n\nPassages:\n{context or 'none'}"
         messages = self.prompt.messages(values) if self.prompt else shipped_chat("outline", asked)
-        schema = {
-            "type": "object",
-            "properties": {"entries": {"type": "array", "items": {"type": "string"}, "maxItems": self.parts}},
-            "required": ["entries"],
-            "additionalProperties": False,
-        }
+        schema = object_schema(entries={"type": "array", "items": {"type": "string"}, "maxItems": self.parts})
         return [ChatRequest(messages, 48 * self.parts, seed=self.seed + trace.repeat, json_schema=schema)]
 
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:

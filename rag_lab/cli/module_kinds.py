@@ -9,7 +9,7 @@ from rag_lab._kit.registry import Kind
 from rag_lab.corpus.config import FILE_READERS, SPLITTERS
 from rag_lab.evaluation.registry import METRICS
 from rag_lab.experiment.design import DESIGNS
-from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, QUERY_LIKELIHOODS
+from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, LATE_INTERACTIONS, QUERY_LIKELIHOODS
 from rag_lab.stages import steps
 from rag_lab.stores.config import VECTOR_STORES
 
@@ -64,6 +64,7 @@ MODULE_KINDS = (
     ModuleKind(
         "query_likelihood", QUERY_LIKELIHOODS, "score(pairs) -> scores", "models.likelihood", "BaseCrossEncoder"
     ),
+    ModuleKind("late_interaction", LATE_INTERACTIONS, "score(pairs) -> scores", "models.late_interaction"),
     ModuleKind("selection", steps.SELECTIONS, "(question, passages, scores) -> positions kept", "select.name"),
     ModuleKind("context", steps.CONTEXTS, "(question, passages) -> texts, None for one to leave out", "answer.context"),
     ModuleKind("reader", steps.READERS, "(question, passages) -> str or Answer", "answer.name"),

@@ -128,7 +128,10 @@ def headings(text: str) -> list[Heading]:
     paragraph: int | None = None  # where the one began that the line before belongs to
     for start, line in _markdown_lines(text):
         underline = _UNDERLINE.fullmatch(line)
-        if level := _heading_level(line):
+        marked = line.lstrip(" ")
+        level = len(marked) - len(marked.lstrip("#"))
+        is_marked = 1 <= level <= _DEEPEST and len(line) - len(marked) <= 3 and marked[level : level + 1] in (" ", "\t")
+        if is_marked and marked[level:].strip(" \t#"):
             first, title = start, line.strip().lstrip("#").strip()
             opened = title.rstrip("#")  # hashes may close a heading
             title = opened.strip() if opened.endswith((" ", "\t")) else title
@@ -155,14 +158,6 @@ def path_at(found: Sequence[Heading], position: int) -> str:
     """Return the path of headings above `position`, as `Manual > Hydraulics` ("" before the first heading)."""
     number = bisect_right(found, position, key=lambda heading: heading.start)
     return " > ".join(found[number - 1].path) if number else ""
-
-
-def _heading_level(line: str) -> int:
-    """Return the level of a heading's line, 0 for any other."""
-    marked = line.lstrip(" ")
-    level = len(marked) - len(marked.lstrip("#"))
-    is_marked = 1 <= level <= _DEEPEST and len(line) - len(marked) <= 3 and marked[level : level + 1] in (" ", "\t")
-    return level if is_marked and marked[level:].strip(" \t#") else 0
 
 
 def body_start(text: str) -> int:

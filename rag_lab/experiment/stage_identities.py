@@ -46,11 +46,7 @@ _MISSING_READERS = {
 }
 _NOWHERE = Path("/nowhere")  # nothing is read or written there
 CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
-_KINDS = {
-    "embedding": providers.EMBEDDERS,
-    "cross_encoder": providers.CROSS_ENCODERS,
-    "likelihood": providers.QUERY_LIKELIHOODS,
-}
+_KINDS = {"embedding": providers.EMBEDDERS, **providers.SCORERS}
 _OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 
@@ -130,7 +126,7 @@ class _Parts(Parts):  # whose models are names
     def chat(self, role: str, purpose: str = "") -> protocols.ChatModel:
         return cast(protocols.ChatModel, _Model(role, self.model(role)))
 
-    def scorer(self, role: Literal["cross_encoder", "likelihood"]) -> protocols.PairScorer:
+    def scorer(self, role: str) -> protocols.PairScorer:
         return cast(protocols.PairScorer, _Model(role, self.model(role)))
 
 

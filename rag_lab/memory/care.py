@@ -17,7 +17,7 @@ import numpy as np
 
 from rag_lab.errors import RagLabError
 from rag_lab.memory.open_store import VERSION, Database, SqliteDatabase, refuse_newer
-from rag_lab.memory.results import MEMORIES, batches, checksum, content, memories, opened_memory
+from rag_lab.memory.results import INT8, MEMORIES, batches, checksum, content, memories, opened_memory
 
 _ROWS_AT_ONCE = 1000
 _LINES_AT_ONCE = 1000
@@ -251,7 +251,8 @@ def _entry(row: dict[str, Any]) -> tuple[str, Entry]:
         raise ValueError
     "".join(texts).encode()
     if of_vectors:
-        if not np.isfinite(np.frombuffer(value, "<f4", offset=_SECONDS_BYTES)).all():
+        is_int8 = value[_SECONDS_BYTES:].startswith(INT8)
+        if not is_int8 and not np.isfinite(np.frombuffer(value, "<f4", offset=_SECONDS_BYTES)).all():
             raise ValueError
     else:
         json.loads(value)

@@ -38,7 +38,9 @@ CREATE TABLE IF NOT EXISTS remembered (
     key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL,
     made REAL NOT NULL DEFAULT 0, run TEXT NOT NULL DEFAULT '') WITHOUT ROWID
 """
+INT8 = b"int8"  # stands after the seconds of a value that holds rows of bytes: the vectors of a text's tokens
 MEMORIES = {"files": RESULTS, "scores": RESULTS, "stages": RESULTS, "vectors": VECTORS, "vision": RESULTS}
+_STORE_VECTOR = "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _LOGGER = logging.getLogger(__name__)
 _KEYS_AT_ONCE = 500  # below SQLite's limit of variables
 Key = TypeVar("Key", str, bytes)
@@ -96,6 +98,20 @@ def recall(database: Database, table: str, keys: Sequence[Key]) -> dict[Key, byt
         with database:
             tell_dropped(sum(database.execute(statement, row).rowcount for row in damaged))
     return found
+
+
+def recall_vectors(path: Path, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return the values of those of `keys` that the memory of vectors at `path` holds unharmed."""
+    with opened_store(path, VECTORS) as store:
+        return recall(store, "remembered", keys)
+
+
+def store_vectors(path: Path, values: Mapping[bytes, bytes]) -> None:
+    """Remember vectors; a server may have gone since the last call, and come back."""
+    with opened_store(path, VECTORS) as store:
+        by = origin(store)
+        with store:
+            store.executemany(_STORE_VECTOR, [(key, value, checksum(key, value), *by) for key, value in values.items()])
 
 
 def tell_dropped(n: int) -> None:

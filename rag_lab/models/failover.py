@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,7 +37,10 @@ def missing_requirement(kind: Kind, text: str) -> str:
     spec = providers.ModelSpec.parse(text, kind)
     provider = providers.providers_of(kind)[spec.provider]
     found = missing(spec.provider, provider, str(spec.options.get("base_url", "")))
-    return found or ("" if provider.is_server else requirements.problem_of(partial(weights.find, spec.name)))
+    if found or provider.is_server or (found := requirements.problem_of(partial(weights.find, spec.name))):
+        return found
+    module, _, check = provider.check.partition(":")
+    return str(getattr(import_module(module), check)(spec.name)) if check else ""
 
 
 def why_unavailable(kind: Kind, text: str, model: Any) -> str:

@@ -124,6 +124,7 @@ class Provider(BuiltIn):
     env: tuple[str, ...] = ()  # environment variables of which one must be set
     is_server: bool = False  # its weights are elsewhere
     problem: str = ""  # `module:function` that returns what keeps it from answering now, where it can be asked at once
+    check: str = ""  # `module:function` that returns why weights of this name cannot be used, where they are here
     needs_cuda: bool = False
     packaged: str = ""  # the short name whose weights arrive as a package
     sees_images: bool = False  # passes images on; whether the model can see them is the model's own
@@ -226,7 +227,26 @@ QUERY_LIKELIHOODS = Kind(
     call="score(self, pairs)",
 )  # fmt: skip
 
-MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS)
+LATE_INTERACTIONS = Kind(
+    "late-interaction model",
+    "rag_lab.late_interactions",
+    {
+        "sentence_transformers": Provider(
+            "rag_lab.models.local.late_interaction:MaxSimScorer",
+            "the vectors of a passage's tokens: of an embedding model, or of a ColBERT", "sentence_transformers",
+            "sentence-transformers", example="sentence_transformers:minilm",
+            options={**_DEVICE, **_BATCH, "pool": Option(int, maximum=64)}, packaged="minilm",
+            check="rag_lab.models.local.late_interaction:without_tokens")
+    },
+    call="score(self, pairs)",
+)  # fmt: skip
+
+SCORERS = {  # by the role that they play
+    "cross_encoder": CROSS_ENCODERS,
+    "likelihood": QUERY_LIKELIHOODS,
+    "late_interaction": LATE_INTERACTIONS,
+}
+MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, *SCORERS.values())
 
 
 def providers_of(kind: Kind) -> Mapping[str, Provider]:

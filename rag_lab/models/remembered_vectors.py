@@ -15,7 +15,7 @@ from rag_lab._kit.digest import digest
 from rag_lab._kit.observability import span
 from rag_lab.errors import ModelError
 from rag_lab.memory.open_store import is_there, opened_store
-from rag_lab.memory.results import VECTORS, Memory, Replayed, Work, batches, checksum, origin, recall
+from rag_lab.memory.results import VECTORS, Memory, Replayed, Work, batches, recall, recall_vectors, store_vectors
 from rag_lab.models import protocols, truncation
 from rag_lab.models.shared import spec_of
 
@@ -26,7 +26,6 @@ _STEP = 32  # portions are multiples of it, as models' own batches are: how long
 _TELL_EVERY_S = 1.0  # so long a portion should take at least, three times as long at most
 _KEYS_AT_ONCE = 500  # looked for, so that few vectors are held to find out
 _SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
-_STORE = "INSERT INTO remembered (key, value, sum, made, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 
 @dataclass(slots=True)
@@ -89,10 +88,9 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
         known: dict[bytes, protocols.Vectors] = {}
-        with opened_store(self.path, VECTORS) as connection:  # for one call: threads cannot share it
-            for key, value in recall(connection, "remembered", list(dict.fromkeys(keys))).items():
-                known[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
-                self.replayed.seconds += _SECONDS.unpack_from(value)[0]
+        for key, value in recall_vectors(self.path, list(dict.fromkeys(keys))).items():
+            known[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
+            self.replayed.seconds += _SECONDS.unpack_from(value)[0]
         unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         known.update(self._embed_unknown(kind, unknown))
         return np.stack([known[key] for key in keys])
@@ -129,12 +127,7 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
                 fresh = dict(zip(portion, vectors, strict=True))
                 share_s = _SECONDS.pack(seconds / len(portion))
                 values = {key: share_s + vector.astype("<f4").tobytes() for key, vector in fresh.items()}
-                with opened_store(self.path, VECTORS) as store:  # a server may have gone since the last, and come back
-                    by = origin(store)
-                    with store:
-                        store.executemany(
-                            _STORE, [(key, value, checksum(key, value), *by) for key, value in values.items()]
-                        )
+                store_vectors(self.path, values)
                 self.embedded.chars += sum(map(len, texts))
                 self.embedded.seconds += seconds
                 made |= fresh

@@ -173,8 +173,11 @@ def model_of(kind: Kind, model: str | Any) -> Any:
 
 # Each returns the model of a name, e.g. `sentence_transformers:minilm`, or of an object; see `chat_model`.
 embedder: Callable[[Any], protocols.Embedder] = partial(model_of, providers.EMBEDDERS)
-cross_encoder: Callable[[Any], protocols.PairScorer] = partial(model_of, providers.CROSS_ENCODERS)
-query_likelihood: Callable[[Any], protocols.PairScorer] = partial(model_of, providers.QUERY_LIKELIHOODS)
+
+
+def scorer(role: str, model: str | Any) -> protocols.PairScorer:
+    """Return the model of this name that scores pairs in a role of `providers.SCORERS`; see `chat_model`."""
+    return cast(protocols.PairScorer, model_of(providers.SCORERS[role], model))
 
 
 def _target(text: str) -> Callable[..., Any]:

@@ -187,8 +187,12 @@ class RerankConfig(Section):
     input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
     passage: Literal["child", "parent"] = Field("child", description="the text that a reranker reads")
     final_k: int = Field(5, ge=1, le=100, description="parents that reach the prompt; the reranker keeps 2 x final_k")
-    retrieval_weight: float = Field(
-        1.0, ge=0, le=1e6, description="weight of the retrieval score beside the query likelihood"
+    blend: float | None = Field(
+        None,
+        ge=0,
+        le=1e6,
+        description="weight of the search score that is added to the reranker's, each scaled to 0…1; null is 1 for "
+        "query_likelihood and maxsim, 0 for others",
     )
 
 

@@ -257,7 +257,14 @@ class GoldContext(BuiltInStage):
             for document in self.index.chunks.documents(one.source):
                 if one.page in (None, document.page):
                     found = self.index.chunks.parents(document.source, document.page)
-                    parents += found if one.start is None or one.end is None else _holding(found, one.start, one.end)
+                    if one.start is None or one.end is None:
+                        parents += found
+                        continue
+                    touched = [parent for parent in found if parent.start < one.end and parent.end > one.start]
+                    whole = [parent for parent in touched if parent.start <= one.start and parent.end >= one.end]
+                    # parents of neighbouring children overlap: the shortest that holds all of the quote
+                    shortest = sorted(whole, key=lambda parent: (parent.end - parent.start, parent.start))
+                    parents += shortest[:1] or touched
             if one.start is None and len(parents) > 1:
                 several.append([parents[place] for place in _nearest([parent.text for parent in parents], asked)])
                 continue
@@ -285,14 +292,6 @@ class GoldContext(BuiltInStage):
             pieces = [text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE)]
             middle = _PIECE * _nearest(pieces, asked)[0] + _PIECE // 2
         return Wanted(whole, middle, self.index.manifest.page_starts.get(unit.source, ()))
-
-
-def _holding(parents: Sequence[Chunk], start: int, end: int) -> list[Chunk]:
-    """Return the shortest parent that holds a quote, else those that hold some of it."""
-    whole = [parent for parent in parents if parent.start <= start and parent.end >= end]
-    if whole:  # parents of neighbouring children overlap
-        return [min(whole, key=lambda parent: (parent.end - parent.start, parent.start))]
-    return [parent for parent in parents if parent.start < end and parent.end > start]
 
 
 @dataclass(frozen=True)

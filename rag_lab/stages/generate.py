@@ -21,17 +21,6 @@ from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.context import render_passages
 from rag_lab.stages.extract import NOT_FOUND, extract_stage
-from rag_lab.stages.stage import (
-    BuiltInStage,
-    ChatStage,
-    CustomStage,
-    Off,
-    Outcome,
-    Parts,
-    Stage,
-    chat_outcome,
-    stage_of,
-)
 from rag_lab.stages.steps import READERS
 
 _MORE_ROOM = "the reply was cut off while thinking: raise answer.thinking_tokens"
@@ -56,15 +45,9 @@ SYSTEM_TEXT = SHIPPED_PROMPTS["answer"]["system_text"]
 # Passages, question, answer, citations: a small model learns the form, and where to stop, from examples alone.
 EXAMPLES: tuple[tuple[str, str, str, list[int]], ...] = SHIPPED_PROMPTS["answer"]["examples"]
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "answer": {"type": "string"},
-        "citations": {"type": "array", "items": {"type": "integer"}, "maxItems": 5},
-    },
-    "required": ["answer", "citations"],
-    "additionalProperties": False,
-}
+SCHEMA = base.object_schema(
+    answer={"type": "string"}, citations={"type": "array", "items": {"type": "integer"}, "maxItems": 5}
+)
 # A closed book: what the model answers out of what it knows, where `answer.context` is `none`. The usual prompt would
 # forbid that, as it asks for what stands in the passages only.
 _CLOSED_BOOK = f"""\
@@ -78,13 +61,13 @@ _CLOSED_BOOK_EXAMPLES: tuple[tuple[str, str, list[int]], ...] = (
 _ASKED = "Passages:\n\n{}\n\nQuestion: {}"
 
 
-def answer_stages(parts: Parts) -> tuple[Stage, ...]:
+def answer_stages(parts: base.Parts) -> tuple[base.Stage, ...]:
     """Return what answers from the context; nothing where answers are switched off."""
     answer = parts.answer
     if not answer.is_on and "reader" not in parts.overrides:
         return ()
 
-    def by_llm(as_text: bool = False) -> Stage:
+    def by_llm(as_text: bool = False) -> base.Stage:
         """A closed book is asked for JSON in either case, and by no custom prompt: those ask for what passages say."""
         is_closed = answer.context == "none" and "context" not in parts.overrides
         is_sampled = answer.thinking or answer.temperature
@@ -103,15 +86,15 @@ def answer_stages(parts: Parts) -> tuple[Stage, ...]:
             as_text=as_text and not is_closed,
         )
 
-    built_in: dict[str, Callable[[], Stage]] = {
-        "none": lambda: Off(Generate.name),
+    built_in: dict[str, Callable[[], base.Stage]] = {
+        "none": lambda: base.Off(Generate.name),
         "llm": by_llm,
         "text": lambda: by_llm(as_text=True),
         "extract": lambda: extract_stage(parts),
     }
     reads = ("question.text", "passages")
-    custom = partial(CustomStage, "CustomReader", Generate.name, reads, ("answer",), _read, {})
-    stage = stage_of(READERS, "reader", answer.name, parts, built_in, custom)
+    custom = partial(base.CustomStage, "CustomReader", Generate.name, reads, ("answer",), _read, {})
+    stage = base.stage_of(READERS, "reader", answer.name, parts, built_in, custom)
     as_text = isinstance(stage, Generate) and stage.as_text
     return (stage,) if "answer" in stage.writes else (stage, Parse(as_text))
 
@@ -144,7 +127,7 @@ def earlier_messages(remembered: Remembered) -> tuple[Message, ...]:
 
 
 @dataclass(frozen=True)
-class Generate(ChatStage):
+class Generate(base.ChatStage):
     """Answer each question from its context, in the user's own wording.
 
     `thinking_tokens` is the budget of thinking before a reply of `max_tokens`; 0 asks for a reply without thinking.
@@ -200,23 +183,23 @@ class Generate(ChatStage):
             )
         ]
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Return the raw reply, or why there is none."""
         (request,), (reply,) = requests, replies
         prompt = base.written(request.messages)
         if reply.error:
-            return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
+            return base.chat_outcome(reply, {"prompt": prompt}, "failed", reply.error)
         raw = f"<think>{reply.thinking}</think>{reply.text}" if reply.thinking else reply.text
         updates = {"prompt": prompt, "raw_text": raw}
         # The tokens may run out before the answer begins; some models' thinking has no opening mark.
         unmarked = request.thinking and not reply.thinking and "{" not in reply.text
         if reply.truncated and (not reply.text or unmarked):
-            return chat_outcome(reply, updates, "failed", _MORE_ROOM if request.thinking else _NO_ROOM)
+            return base.chat_outcome(reply, updates, "failed", _MORE_ROOM if request.thinking else _NO_ROOM)
         if reply.thinking and not reply.text:
-            return chat_outcome(reply, updates, "failed", _NO_REPLY)
+            return base.chat_outcome(reply, updates, "failed", _NO_REPLY)
         if request.thinking and not reply.has_thought:
-            return chat_outcome(reply, updates, "fallback", _NO_THOUGHT)
-        return chat_outcome(reply, updates)
+            return base.chat_outcome(reply, updates, "fallback", _NO_THOUGHT)
+        return base.chat_outcome(reply, updates)
 
 
 @dataclass
@@ -231,7 +214,7 @@ class Spoken:
     text: str = ""
 
     @contextmanager
-    def during(self, stage: Stage) -> Iterator[None]:
+    def during(self, stage: base.Stage) -> Iterator[None]:
         """Listen to the model while `stage` runs, where that asks for an answer."""
         hears = self.on_text is not None and isinstance(stage, Generate)
         self.as_text = isinstance(stage, Generate) and stage.as_text
@@ -277,7 +260,7 @@ def _read(trace: Trace) -> base.Exchange:
     accepted, rejected = checked_citations(cited, trace.passages)
     abstained = answer.abstained or is_abstention(text)
     refused = (*answer.rejected_citations, *rejected)
-    return Outcome({"answer": Answer(text, accepted, refused, answer.thinking, abstained)})
+    return base.Outcome({"answer": Answer(text, accepted, refused, answer.thinking, abstained)})
 
 
 class Reply(BaseModel):
@@ -288,7 +271,7 @@ class Reply(BaseModel):
 
 
 @dataclass(frozen=True)
-class Parse(BuiltInStage):
+class Parse(base.BuiltInStage):
     """Read each raw reply; a repair is a fallback with the rule's name, what no rule reads has failed.
 
     `as_text` takes the whole reply as the answer, which then cites nothing.
@@ -301,13 +284,13 @@ class Parse(BuiltInStage):
     reads = ("raw_text", "passages")
     writes = ("answer",)
 
-    def outcome(self, trace: Trace) -> Outcome:
+    def outcome(self, trace: Trace) -> base.Outcome:
         """Parse the reply of one trace."""
         try:
             answer, rule = parse_reply(trace.raw_text or "", trace.passages, as_text=self.as_text)
         except RepairError as error:
-            return Outcome(status="failed", reason=str(error))
-        return Outcome({"answer": answer}, "fallback" if rule else "ok", f"repaired: {rule}" if rule else "")
+            return base.Outcome(status="failed", reason=str(error))
+        return base.Outcome({"answer": answer}, "fallback" if rule else "ok", f"repaired: {rule}" if rule else "")
 
 
 def parse_reply(raw: str, passages: Sequence[Passage], *, as_text: bool = False) -> tuple[Answer, str]:
@@ -344,22 +327,16 @@ def checked_citations(
     by_number = {passage.number: passage for passage in passages}
     accepted: dict[int, Citation] = {}
     rejected: dict[str, None] = {}
-    for item in given:
-        passage = by_number.get(_number(item))
+    for item in given:  # 2, "2", "[2]" or {"passage": 2}
+        named = item.get("passage", item.get("number", "")) if isinstance(item, dict) else item
+        found = _NUMBER.findall(str(named))
+        passage = by_number.get(int(found[0])) if len(found) == 1 and len(found[0]) < 10 else None
         quote = str(item.get("quote", "")) if isinstance(item, dict) else ""
         if passage is None:
             rejected[str(item)] = None
         else:
             accepted.setdefault(passage.number, Citation(passage.number, passage.source, passage.page, quote))
     return tuple(accepted.values()), tuple(rejected)
-
-
-def _number(item: Any) -> int:
-    """Return the passage number in 2, "2", "[2]" or {"passage": 2}; -1 where there is none."""
-    if isinstance(item, dict):
-        item = item.get("passage", item.get("number", ""))
-    found = _NUMBER.findall(str(item))
-    return int(found[0]) if len(found) == 1 and len(found[0]) < 10 else -1
 
 
 def is_abstention(answer: str) -> bool:

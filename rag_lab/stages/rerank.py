@@ -17,22 +17,29 @@ from rag_lab.stages.steps import RERANKERS
 CUSTOM_SCORE = "own"  # under which a hit keeps the score of a custom reranker
 
 ReadText = Literal["child", "parent"]
-PairScore = Literal["cross_encoder", "query_likelihood"]
+PairScore = Literal["cross_encoder", "query_likelihood", "maxsim"]
+ROLES: dict[PairScore, str] = {
+    "cross_encoder": "cross_encoder",
+    "query_likelihood": "likelihood",
+    "maxsim": "late_interaction",
+}
+UNITS: dict[str, str] = {step: "vector pair" if step == "maxsim" else "pair" for step in ROLES}  # of what each scores
+_UNTRAINED = ("query_likelihood", "maxsim")  # the search score counts as much, where nobody says
 
 
 def rerank_stage(parts: Parts) -> Stage:
     """Return what reranks the candidates; it hands on all where a selection follows, else twice what is read."""
     rerank, index, passage = parts.rerank, parts.index, parts.rerank.passage
-    keep, weight = rerank.input_limit if parts.selects else 2 * rerank.final_k, rerank.retrieval_weight
-    built_in: dict[str, Callable[[], Stage]] = {
-        "none": lambda: KeepOrder(keep),
-        "cross_encoder": lambda: PairRerank("cross_encoder", parts.scorer("cross_encoder"), index, keep, passage),
-        "query_likelihood": lambda: PairRerank(
-            "query_likelihood", parts.scorer("likelihood"), index, keep, passage, weight
-        ),
-    }
-    reads, parameters = PairRerank.reads, {"index": index, "keep": keep, "passage": passage}
-    custom = partial(CustomStage, "CustomReranker", "rerank", reads, ("ranked",), _reranked, parameters)
+    keep = rerank.input_limit if parts.selects else 2 * rerank.final_k
+    blend = float(rerank.name in _UNTRAINED) if rerank.blend is None else rerank.blend
+
+    def pairs(step: PairScore) -> Stage:
+        return PairRerank(step, parts.scorer(ROLES[step]), index, keep, passage, blend)
+
+    built_in: dict[str, Callable[[], Stage]] = {"none": lambda: KeepOrder(keep)}
+    built_in |= {step: partial(pairs, step) for step in ROLES}
+    parameters = {"index": index, "keep": keep, "passage": passage, "blend": blend}
+    custom = partial(CustomStage, "CustomReranker", "rerank", PairRerank.reads, ("ranked",), _reranked, parameters)
     return stage_of(RERANKERS, "rerank", rerank.name, parts, built_in, custom)
 
 
@@ -53,20 +60,16 @@ class KeepOrder(BuiltInStage):
 
 @dataclass(frozen=True)
 class PairRerank(BuiltInStage):
-    """Order candidates by `scorer`, a cross-encoder or a query likelihood, and keep the first `keep`.
-
-    `retrieval_weight` above 0 adds the retrieval score of each candidate: both scores are scaled to [0, 1] over
-    the question's candidates, since a log-likelihood and a cosine have no common unit, then summed with that weight.
-    """
+    """Order candidates by `scorer` and keep the first `keep`; see `blended`."""
 
     step: PairScore
     scorer: PairScorer
     index: CorpusIndex
     keep: int
     passage: ReadText
-    retrieval_weight: float = 0.0
+    blend: float = 0.0
 
-    VERSION = 3
+    VERSION = 4
     name = "rerank"
     reads = ("search_query", "candidates")
     writes = ("ranked",)
@@ -91,29 +94,38 @@ class PairRerank(BuiltInStage):
         ]
 
     def _order(self, hits: Sequence[Hit], scores: Sequence[float], truncated: Sequence[int]) -> Outcome:
-        totals = list(scores)
-        if self.retrieval_weight:
-            # The better cosine of each hit, by question or by hypothetical document; merged scores where one has none:
-            # merging by rank does away with the gaps between cosines.
-            cosines = [[hit.scores[step] for step in ("dense", "hyde") if step in hit.scores] for hit in hits]
-            others = [max(values) for values in cosines] if all(cosines) else [hit.score for hit in hits]
-            pairs = zip(min_max(scores, equal=0.0), min_max(others, equal=0.0), strict=True)
-            totals = [score + self.retrieval_weight * other for score, other in pairs]
-        scored = [
-            replace(hit, score=total, scores={**hit.scores, self.step: score})
-            for hit, score, total in zip(hits, scores, totals, strict=True)
-        ]
-        scored.sort(key=lambda hit: -hit.score)  # stable: ties keep the order of the merge
+        scored = blended(hits, scores, self.blend, self.step)
         n_cut = sum(n > 0 for n in truncated)
         reason = f"{n_cut} of {len(hits)} passages are longer than the reranker reads" if n_cut else ""
         return Outcome({"ranked": tuple(scored[: self.keep])}, reason=reason, truncated_tokens=sum(truncated))
+
+
+def blended(hits: Sequence[Hit], scores: Sequence[float], blend: float, step: str) -> list[Hit]:
+    """Return the hits with their new scores, kept under the name `step`, by falling score; ties keep their order.
+
+    `blend` above 0 adds the search score of each: both are scaled to [0, 1] over the question's candidates, since a
+    log-likelihood and a cosine have no common unit, then summed with that weight.
+    """
+    totals = list(scores)
+    if blend:
+        # The better cosine of each hit, by question or by hypothetical document; merged scores where one has none:
+        # merging by rank does away with the gaps between cosines.
+        cosines = [[hit.scores[name] for name in ("dense", "hyde") if name in hit.scores] for hit in hits]
+        others = [max(values) for values in cosines] if all(cosines) else [hit.score for hit in hits]
+        pairs = zip(min_max(scores, equal=0.0), min_max(others, equal=0.0), strict=True)
+        totals = [score + blend * other for score, other in pairs]
+    scored = [
+        replace(hit, score=total, scores={**hit.scores, step: score})
+        for hit, score, total in zip(hits, scores, totals, strict=True)
+    ]
+    return sorted(scored, key=lambda hit: -hit.score)
 
 
 def _text(index: CorpusIndex, hit: Hit, passage: ReadText) -> str:
     return index.chunks.child(hit.chunk_id).text if passage == "child" else index.text(hit)
 
 
-def _reranked(trace: Trace, index: CorpusIndex, keep: int, passage: ReadText) -> Exchange:
+def _reranked(trace: Trace, index: CorpusIndex, keep: int, passage: ReadText, blend: float) -> Exchange:
     """`(question, passages) -> scores`: a score for each passage, None for one to leave out.
 
     It is called with the question that is searched. The candidates come back by falling score, the first `keep` of
@@ -130,8 +142,4 @@ def _reranked(trace: Trace, index: CorpusIndex, keep: int, passage: ReadText) ->
         raise CustomCodeError(f"the reranker returned {len(values)} scores for {len(trace.candidates)} passages")
     kept = [(hit, score) for hit, score in zip(trace.candidates, values, strict=True) if score is not None]
     scores = numbers([score for _, score in kept], len(kept), "the reranker")
-    scored = [
-        replace(hit, score=score, scores={**hit.scores, CUSTOM_SCORE: score})
-        for (hit, _), score in zip(kept, scores, strict=True)
-    ]
-    return Outcome({"ranked": tuple(sorted(scored, key=lambda hit: -hit.score)[:keep])})
+    return Outcome({"ranked": tuple(blended([hit for hit, _ in kept], scores, blend, CUSTOM_SCORE)[:keep])})

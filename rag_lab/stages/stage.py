@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from itertools import islice
-from typing import Any, ClassVar, Literal, Protocol, cast, get_args, get_type_hints
+from typing import Any, ClassVar, Protocol, cast, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -206,6 +206,11 @@ def few_shot(
     return (Message("system", system), *shots, *earlier, Message("user", asked))
 
 
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object that has all of these properties and no others."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
 def shipped_chat(name: str, asked: str, earlier: Sequence[Message] = (), **values: str) -> tuple[Message, ...]:
     """Return the chat of a built-in prompt; `values` fill the places in what is to be done."""
     words = SHIPPED_PROMPTS[name]
@@ -286,10 +291,9 @@ class Parts:
         """Return what a role of `models` names, or the object in its place."""
         return self.overrides.get(f"{role}_model", getattr(self.models, role))
 
-    def scorer(self, role: Literal["cross_encoder", "likelihood"]) -> PairScorer:
+    def scorer(self, role: str) -> PairScorer:
         """Return the pair scorer of a role of `models`, with its scores remembered where there is a memory."""
-        find = shared.cross_encoder if role == "cross_encoder" else shared.query_likelihood
-        scorer = find(self.model(role))
+        scorer = shared.scorer(role, self.model(role))
         return scorer if self.memory is None else RememberedScorer(scorer, self.memory, self.replayed)
 
 

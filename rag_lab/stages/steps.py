@@ -1,11 +1,15 @@
 """The one table of the steps of a pipeline, in their order: names, the keys that each reads, what is built in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+import yaml
+
 from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.errors import unknown_name
+from rag_lab.models.providers import SCORERS
 from rag_lab.records import Hit
 
 Group = Literal["query", "corpus", "retrieval", "rerank", "answer"]  # of steps that are chosen together, in this order
@@ -79,11 +83,12 @@ STEPS = (
         scores={"rrf": ScoreName("RRF", "sum of 1 / (constant + rank) over the lists that hold it")},
     ),
     Step(
-        "rerank", "Reranking", "rerank", ("rerank.name",), ("rerank.", "models.cross_encoder", "models.likelihood"),
+        "rerank", "Reranking", "rerank", ("rerank.name",), ("rerank.", *(f"models.{role}" for role in SCORERS)),
         "rerank", "rerank.name",
         {
             "cross_encoder": ScoreName("cross-encoder", "how well it answers, as the reranker reads both together"),
             "query_likelihood": ScoreName("log-likelihood", "of the question, given the passage; 0 at most"),
+            "maxsim": ScoreName("MaxSim", "how alike each word of the question and the nearest of the passage are"),
         },
     ),
     Step(
@@ -140,105 +145,17 @@ _SEVERAL: dict[str, tuple[str, ...]] = {
 }
 
 
-def _ours(target: str, summary: str, needs: str = "", install: str = "") -> BuiltIn:
-    return BuiltIn(f"rag_lab.stages.{target}", summary, needs, install)
+def _kinds() -> Iterator[Kind]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # twenty times as fast as the one in Python
+    for kind in yaml.load(Path(__file__).with_name("modules.yaml").read_bytes(), loader).values():  # noqa: S506 (safe)
+        built_in = {
+            name: BuiltIn(**{**one, "target": f"{__package__}.{one['target']}"})
+            for name, one in kind["built_in"].items()
+        }
+        yield Kind(**{**kind, "built_in": built_in})
 
 
-UNDERSTANDINGS = Kind(
-    "understanding",
-    "rag_lab.understanding",
-    {"llm": _ours("understand:LlmUnderstanding", "one call of a chat model: class, rewrite and HyDE suggestion")},
-    call="__call__(self, question)",
-)
-REWRITINGS = Kind(
-    "rewriting",
-    "rag_lab.rewriting",
-    {
-        "none": _ours("rewrite:PlainWords", "the user's own wording is searched"),
-        "joined": _ours("rewrite:PlainWords", "the turns that are remembered and the wording, as one text"),
-        FOLLOW_UPS: _ours("rewrite:GuardedRewrite", "that of questions with a conversation before them alone"),
-        "llm": _ours(
-            "rewrite:GuardedRewrite", "the understanding's rewrite, unless the guard finds that it has drifted"
-        ),
-    },
-    call="__call__(self, question)",
-)
-HYDE_WRITERS = Kind(
-    "HyDE writer",
-    "rag_lab.hyde",
-    {"llm": _ours("hyde:Hyde", "a chat model, with a prompt for each class (Gao et al. 2022)")},
-    call="__call__(self, question, query_class)",
-)
-
-
-SEARCHES = Kind(
-    "search",
-    "rag_lab.searches",
-    {
-        "dense": _ours("retrieval.search:TextSearch", "by the cosine of embeddings"),
-        "bm25": _ours("retrieval.search:TextSearch", "by the terms that texts share, rare ones first"),
-        "tfidf": _ours("retrieval.search:TextSearch", "by the cosine of weighted terms"),
-    },
-    call="build(self, chunks)",
-)
-FUSIONS = Kind(
-    "fusion",
-    "rag_lab.fusions",
-    {"weighted": _ours("retrieval.fusion:Combine", "adds normalized scores, or reciprocal ranks, by weight")},
-    call="__call__(self, lists, k)",
-)
-SELECTIONS = Kind(
-    "selection",
-    "rag_lab.selections",
-    {"cut": _ours("retrieval.select:Select", "cuts at the knee and diversifies, as `select` says")},
-    call="__call__(self, question, passages, scores)",
-)
-
-
-RERANKERS = Kind(
-    "reranker",
-    "rag_lab.rerankers",
-    {
-        "none": _ours("rerank:KeepOrder", "keeps the order of the merge"),
-        "cross_encoder": _ours(
-            "rerank:PairRerank",
-            "a model that reads question and passage together",
-            "sentence_transformers",
-            "sentence-transformers",
-        ),
-        "query_likelihood": _ours(
-            "rerank:PairRerank",
-            "how likely a language model finds the question after the passage (Sachan et al. 2022)",
-            "transformers",
-        ),
-    },
-    call="__call__(self, question, passages)",
-)
-
-
-CONTEXTS = Kind(
-    "context",
-    "rag_lab.contexts",
-    {
-        "retrieved": _ours("context:Assemble", "what was ranked first, cut to a budget around the hit"),
-        "none": _ours("context:NoContext", "nothing: the model answers out of what it knows"),
-        "gold": _ours("context:GoldContext", "the labelled evidence, cut to a budget around its quotes"),
-        "gold_first": _ours("context:GoldFirst", "the labelled evidence, and below it what was ranked first"),
-        "document": _ours("context:DocumentContext", "the files of the labelled evidence, within a budget"),
-    },
-    call="__call__(self, question, passages)",
-)
-READERS = Kind(
-    "reader",
-    "rag_lab.readers",
-    {
-        "none": _ours("stage:Off", "no answer: retrieval alone is measured"),
-        "llm": _ours("generate:Generate", "a chat model, which cites passages by number"),
-        "text": _ours("generate:Generate", "a chat model, whose whole reply is the answer"),
-        "extract": _ours("extract:Extract", "the sentences, rows or items that answer best, word for word"),
-    },
-    call="__call__(self, question, passages)",
-)
+(UNDERSTANDINGS, REWRITINGS, HYDE_WRITERS, SEARCHES, FUSIONS, SELECTIONS, RERANKERS, CONTEXTS, READERS) = _kinds()
 
 
 class Modes:

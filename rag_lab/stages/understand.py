@@ -38,16 +38,11 @@ FOLLOW_UP_EXAMPLES: tuple[tuple[str, str, QueryClass, str, bool], ...] = _FOLLOW
 
 _PHRASING = SHIPPED_PROMPTS["phrasings"]["system"]
 _PHRASING_EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = SHIPPED_PROMPTS["phrasings"]["examples"]
-UNDERSTANDING_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "class": {"type": "string", "enum": list(QUERY_CLASSES)},
-        "rewritten": {"type": "string", "maxLength": 200},
-        "hyde": {"type": "boolean"},
-    },
-    "required": ["class", "rewritten", "hyde"],
-    "additionalProperties": False,
-}
+UNDERSTANDING_SCHEMA = base.object_schema(
+    **{"class": {"type": "string", "enum": list(QUERY_CLASSES)}},
+    rewritten={"type": "string", "maxLength": 200},
+    hyde={"type": "boolean"},
+)
 
 
 def understand_stages(parts: Parts) -> tuple[Stage, Stage]:
@@ -218,9 +213,4 @@ def understanding_messages(question: str, remembered: Remembered) -> tuple[Messa
 def phrasing_schema(n: int) -> dict[str, Any]:
     """Return the schema of an object with `n` phrasings."""
     phrasings = {"type": "array", "items": {"type": "string", "maxLength": 160}, "minItems": n, "maxItems": n}
-    return {
-        "type": "object",
-        "properties": {"phrasings": phrasings},
-        "required": ["phrasings"],
-        "additionalProperties": False,
-    }
+    return base.object_schema(phrasings=phrasings)

@@ -203,12 +203,12 @@ def test_the_default_searches_words_and_meanings_and_asks_no_chat_model():
 
 def test_the_demo_is_varied_around_the_same_pipeline_whatever_the_defaults_are():
     demo = plan(checkout_file("experiments/decisive.yaml")).variants
-    base = {"answer.context_tokens": 450, "answer.max_tokens": 60, "rerank.input_limit": 5, "rerank.final_k": 3}
+    base = {"answer.context_tokens": 450, "answer.max_tokens": 60, "rerank.input_limit": 20, "rerank.final_k": 3}
     base |= {"models.likelihood": "transformers:smollm2?passage_tokens=64", "query.hyde_max_tokens": 32}
     off = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "extract", "retrieval.mode": "dense"}
     flat = demo[0].config.flat()
     assert {key: flat[key] for key in base | off} == base | off
-    assert len(demo) == 6
+    assert len(demo) == 7
     laptop = PipelineConfig.load(checkout_file("experiments/presets/laptop.yaml")).flat()
     assert (laptop["query.rewrite"], laptop["query.hyde"], laptop["retrieval.mode"]) == ("llm", "classified", "dense")
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from rag_lab.models.local.causal import QueryLikelihoodScorer
+from rag_lab.models.local.late_interaction import MaxSimScorer
 from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder
 from rag_lab.models.local.transformers import TransformersChat
@@ -91,6 +92,7 @@ EMBEDDING = {
 SCORING = {
     "overlap": local(lambda path: OverlapScorer()),
     "cross_encoder": local(lambda path: CrossEncoderScorer(path("tiny_cross_encoder"), device="cpu")),
+    "maxsim": local(lambda path: MaxSimScorer("minilm", device="cpu")),
     "query_likelihood": local(lambda path: QueryLikelihoodScorer(path("tiny_causal"), device="cpu")),
     "tei": batched(rerank_server, rerankers.TeiScorer),
     "vllm": batched(rerank_server, rerankers.VllmScorer),

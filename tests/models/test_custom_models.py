@@ -264,7 +264,7 @@ def test_an_embedder_whose_second_run_differs_is_refused(folder):
 
 @pytest.mark.parametrize("name", ["mine:Scorer", "quokka:any", "langchain:mine:fake_scorer"])
 def test_a_cross_encoder_that_is_custom_scores_in_order(folder, package, name):
-    scorer = shared.cross_encoder(name)
+    scorer = shared.scorer("cross_encoder", name)
     assert scorer.score([("q", "bb"), ("q", "a")]) == [2.0, 1.0]
     assert scorer.score([]) == []
     assert model_problem("cross_encoder", name) == ""
@@ -273,7 +273,7 @@ def test_a_cross_encoder_that_is_custom_scores_in_order(folder, package, name):
 @pytest.mark.parametrize(("text", "reason"), [("FEW", "returned 0 numbers where 1 are due"), ("NAN", "nan")])
 def test_what_a_scorer_does_wrong_is_a_reason(folder, text, reason):
     with pytest.raises(CustomModelError, match=reason):
-        shared.query_likelihood("mine:Scorer").score([("q", text)])
+        shared.scorer("likelihood", "mine:Scorer").score([("q", text)])
 
 
 def test_a_chat_model_of_langchain(folder):
@@ -316,7 +316,7 @@ def test_objects_stand_wherever_names_do():
     assert shared.chat_model(Polite("kindly")).identity() == shared.chat_model(polite).identity()
     assert shared.spec_of(shared.chat_model(polite)) == ""
     assert asked(shared.chat_model(FakeListChatModel(responses=["x"])), "go") == ["x"]
-    assert shared.cross_encoder(Lengths()).score([("q", "abc")]) == [3.0]
+    assert shared.scorer("cross_encoder", Lengths()).score([("q", "abc")]) == [3.0]
     small, large = (shared.embedder(DeterministicFakeEmbedding(size=size)) for size in (4, 8))
     assert small.embed_queries(["x"]).shape == (1, 4)
     assert small.identity() != large.identity()

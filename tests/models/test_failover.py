@@ -108,7 +108,9 @@ def test_embedders_and_rerankers_have_stand_ins_too(monkeypatch):
         gemini.seen = Scripted(status=404)
         assert shared.embedder(f"{first} | {second}") is shared.embedder(second)
         last = f"vllm:tiny?base_url={rerank.url}"
-        assert shared.cross_encoder(f"tei:tiny?base_url={OFF} | {last}") is shared.cross_encoder(last)
+        assert shared.scorer("cross_encoder", f"tei:tiny?base_url={OFF} | {last}") is shared.scorer(
+            "cross_encoder", last
+        )
 
 
 def test_weights_that_are_not_here_are_passed_over():

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -263,22 +264,22 @@ def test_what_holds_a_model_ends_with_a_sweep_that_is_killed(tiny, monkeypatch):
 def test_a_scorer_is_the_same_elsewhere(place, tiny_cross_encoder, monkeypatch):
     spec = f"sentence_transformers:{tiny_cross_encoder}?max_tokens=32&device=cpu"
     pairs = [("how often is the filter changed ?", "monthly by maintenance"), ("who ?", "the press runs at 140 bar")]
-    model = shared.cross_encoder(spec)
+    model = shared.scorer("cross_encoder", spec)
     scores, told = model.score(pairs), (model.most_tokens, model.pair_tokens(pairs), model.identity())
     assert model.score([]) == []
-    here = alone(monkeypatch, spec, shared.cross_encoder)
+    here = alone(monkeypatch, spec, partial(shared.scorer, "cross_encoder"))
     assert scores == here.score(pairs)
     assert told == (here.most_tokens, here.pair_tokens(pairs), here.identity())
 
 
 def test_a_scorer_shares_the_weights_of_the_chat_model(place, tiny_causal, monkeypatch):
     spec = f"transformers:{tiny_causal}"
-    scorer, model = shared.query_likelihood(spec), shared.chat_model(spec)
+    scorer, model = shared.scorer("likelihood", spec), shared.chat_model(spec)
     pairs = [("what pressure does it need ?", "the press runs at 140 bar")]
     request = ChatRequest((Message("user", "how often is the filter changed ?"),), max_tokens=6)
     scores, replies = scorer.score(pairs), model.generate([request])
     assert len(model_processes(place)) == 1
-    here = alone(monkeypatch, spec, shared.query_likelihood)
+    here = alone(monkeypatch, spec, partial(shared.scorer, "likelihood"))
     assert scores == here.score(pairs)
     assert [one.text for one in replies] == [one.text for one in shared.chat_model(spec).generate([request])]
 

@@ -30,7 +30,7 @@ def test_a_kind_knows_its_own_providers_alone():
     with pytest.raises(
         ModelError, match="Unknown cross-encoder provider 'llamacpp'.*sentence_transformers.* named module:Class"
     ):
-        shared.cross_encoder("llamacpp:smollm2")
+        shared.scorer("cross_encoder", "llamacpp:smollm2")
 
 
 @pytest.mark.parametrize("name", ["lamacpp:smollm2", "opnai:llama3.2:3b?base_url=http://127.0.0.1:1/v1"])

@@ -174,8 +174,8 @@ def test_a_model_of_ones_own_says_how_much_it_reads_and_may_count_itself():
     assert [truncated_in_texts(counting, [text, "a"], kind) for kind in ("document", "query")] == [[2, 0], [3, 0]]
     (over, none) = truncated_in_texts(estimated, [text, "a"], "document")
     assert over > 2 and none == 0  # an upper estimate
-    assert truncated_in_pairs(shared.cross_encoder(MyScorer()), [("a b", "c d e"), ("a", "b")]) == [1, 0]
-    assert truncated_in_pairs(shared.cross_encoder(MyScorer(None)), [("a b", "c d e")]) == [0]
+    assert truncated_in_pairs(shared.scorer("cross_encoder", MyScorer()), [("a b", "c d e"), ("a", "b")]) == [1, 0]
+    assert truncated_in_pairs(shared.scorer("cross_encoder", MyScorer(None)), [("a b", "c d e")]) == [0]
 
 
 def test_lengths_become_shares():

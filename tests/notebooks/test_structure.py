@@ -104,7 +104,7 @@ def test_notebooks_are_committed_without_outputs():
     assert ended.returncode == 0, ended.stdout
 
 
-@pytest.mark.parametrize("name", ["reranking", "rewriting", "hyde", "citations"])
+@pytest.mark.parametrize("name", ["rewriting", "hyde", "citations"])
 def test_what_a_dozen_questions_leave_open_stands_beside_it_for_all(name):
     """The next cell after the live comparison, made by a command; other techniques ask all questions live."""
     cells = nbformat.read(FOLDER / f"techniques/{name}.ipynb", as_version=4).cells

@@ -22,7 +22,7 @@ STORIES = {
     "judges": (1, ["swapped_entity", "model", "negation"]),
     "rewriting": (2, ["class by the model", "proposed: ", "rewrite = llm, guard = false"]),
     "hyde": (3, ["hypothetical document", "hyde = classified", "written: "]),
-    "reranking": (3, ["could rise", "rerank = query_likelihood", "--- the search had this first"]),
+    "reranking": (3, ["could rise", "rerank = maxsim", "--- the search had this first"]),
     "citations": (1, ["have evidence in the context", "citations.precision", "final_k = 1"]),
 }
 

@@ -7,13 +7,16 @@ from dataclasses import replace
 import pytest
 from doubles import TEXTS, Corpus, hits
 
+from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory
 from rag_lab.models.remembered_vectors import RememberedScorer
+from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, Trace
-from rag_lab.stages.rerank import KeepOrder, PairRerank
+from rag_lab.stages.config import RerankConfig
+from rag_lab.stages.rerank import KeepOrder, PairRerank, rerank_stage
 from rag_lab.stages.stage import Outcome
-from rag_lab.testing import OverlapScorer, RerankerContract, sample_index
+from rag_lab.testing import HashEmbedder, OverlapScorer, RerankerContract, sample_index, sample_trace
 
 
 class Fixed:
@@ -67,6 +70,37 @@ def test_where_a_candidate_has_no_cosine_the_merged_scores_stand_beside_the_scor
     stage = PairRerank("cross_encoder", Fixed(press=0.0, oven=0.0, log=0.0), Corpus(), 3, "parent", 1.0)
     (outcome,) = stage.run([Trace(Question("q", "?"), search_query="trips?", candidates=mixed)])
     assert [hit.parent_id for hit in outcome.updates["ranked"]] == ["oven#p1", "press#p1", "log#0-50"]
+
+
+def stage_of(config, **objects):
+    parts = Pipeline.on(sample_index(), HashEmbedder(), PipelineConfig()).parts
+    return rerank_stage(replace(parts, rerank=RerankConfig(**config), overrides=objects))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "blend"),
+    [("query_likelihood", None, 1.0), ("maxsim", None, 1.0), ("cross_encoder", None, 0.0), ("maxsim", 0.0, 0.0)],
+)
+def test_where_nobody_says_the_search_score_counts_as_is_right_for_the_reranker(name, given, blend):
+    stage = stage_of({"name": name, "blend": given})
+    assert (stage.step, stage.blend) == (name, blend)
+
+
+def test_the_search_score_is_added_to_a_reranker_of_one_s_own_too():
+    candidates = sample_trace().candidates
+    falling = tuple(
+        replace(hit, score=1.0 - place, scores={"bm25": 1.0 - place}) for place, hit in enumerate(candidates)
+    )
+    assert len(falling) > 1
+
+    def order(blend):
+        stage = stage_of({"blend": blend}, rerank=lambda question, passages: list(range(len(passages))))
+        (outcome,) = stage.run([Trace(Question("q", "?"), search_query="trips?", candidates=falling)])
+        return [hit.parent_id for hit in outcome.updates["ranked"]]
+
+    names = [hit.parent_id for hit in falling]
+    assert order(None) == names[::-1]
+    assert order(5.0) == names
 
 
 def test_only_what_is_kept_is_kept():

@@ -70,7 +70,7 @@ STAGES = {
     "base_first": lambda: Merge(3, "base_first"),
     "keep": lambda: KeepOrder(2),
     "pairs": lambda: PairRerank("cross_encoder", OverlapScorer(), sample_index(), 2, "child"),
-    "joint": lambda: PairRerank("query_likelihood", OverlapScorer(), sample_index(), 2, "parent", retrieval_weight=1.0),
+    "joint": lambda: PairRerank("query_likelihood", OverlapScorer(), sample_index(), 2, "parent", blend=1.0),
     "context": lambda: Assemble(sample_index(), ContextBudget(sample_chat(), 200), 2),
     "generate": lambda: Generate(sample_chat(), 32, 0.0),
     "parse": lambda: Parse(),

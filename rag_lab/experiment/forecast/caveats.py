@@ -20,7 +20,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.models import shared, truncation
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
-from rag_lab.stages.rerank import PairRerank
+from rag_lab.stages.rerank import ROLES, PairRerank
 from rag_lab.statistics.randomization import smallest_n
 from rag_lab.statistics.verdict import ALPHA
 
@@ -63,7 +63,7 @@ def truncations_of(plan: Plan, home: Path | None = None) -> list[TruncationFound
                 seen[key] = TruncationFound((), config.models.embedding, "chunks", index.truncation.total)
             for stage in pipeline.stages:
                 if isinstance(stage, PairRerank):
-                    model = config.models.cross_encoder if stage.step == "cross_encoder" else config.models.likelihood
+                    model = str(getattr(config.models, ROLES[stage.step]))
                     whose = "chunks" if "child" in (stage.passage, config.retrieval.level) else "parents"
                     key = (stage.step, index.digest, model, whose)
                     total = None if key in found else _of_pairs(stage, index, whose, questions)

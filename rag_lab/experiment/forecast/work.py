@@ -26,7 +26,7 @@ from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
 from rag_lab.report.plan_tree import Branch
 from rag_lab.stages.extract import Extract
 from rag_lab.stages.hyde import GENERAL
-from rag_lab.stages.rerank import PairRerank
+from rag_lab.stages.rerank import UNITS, PairRerank
 from rag_lab.stages.retrieval.retrieval_stages import CustomSearch
 from rag_lab.stages.run_stage import applied, decode_outcome, record_of, stage_key
 from rag_lab.stages.stage import ChatStage, CheckedStage, CustomStage, Outcome, Stage
@@ -286,7 +286,7 @@ def no_work(stage: Stage) -> Work | None:
         return Work(stage.name, spec_of(stage.model), "call")
     if isinstance(stage, Extract):
         return Work(stage.name, spec_of(stage.embedder), "question")
-    return Work(stage.name, spec_of(stage.scorer), "pair") if isinstance(stage, PairRerank) else None
+    return Work(stage.name, spec_of(stage.scorer), UNITS[stage.step]) if isinstance(stage, PairRerank) else None
 
 
 def _waits_for(stage: Stage, each: PartialTrace) -> dict[str, str]:

@@ -24,6 +24,7 @@ from rag_lab.notebook.bench.toggles import Toggles
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Hit, Question, StageRecord, Trace
 from rag_lab.redaction import redact_sentence
+from rag_lab.stages.rerank import UNITS
 from rag_lab.stages.run_stage import run_stage
 
 _ONE_AT_A_TIME = Lock()  # two benches of a kernel share its models
@@ -177,10 +178,10 @@ class Answers:
                 is_search = one.stage.startswith("search_")
                 known.add((one.stage, min(one.seconds, _SEARCH_S) if is_search else one.seconds))
             if not stages:
-                query, is_reranked = setting.query, setting.rerank.name in ("cross_encoder", "query_likelihood")
+                query, pair_s = setting.query, ASSUMED_S.get(UNITS.get(setting.rerank.name, ""), 0)
                 calls = query.understands + (query.hyde != "none") * query.hyde_n + (query.phrasings > 0)
                 calls += answers and setting.answer.name == "llm"
-                assumed_s += calls * ASSUMED_S["call"] + is_reranked * setting.rerank.input_limit * ASSUMED_S["pair"]
+                assumed_s += calls * ASSUMED_S["call"] + setting.rerank.input_limit * pair_s
         return assumed_s + sum(seconds for stage, seconds in known if answers or stage not in ("generate", "parse"))
 
 

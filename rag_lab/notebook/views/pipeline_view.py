@@ -14,6 +14,7 @@ from rag_lab.evaluation.registry import find_info
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.experiment.stage_identities import Readers, roles_used
 from rag_lab.models.model_card import ModelCard
+from rag_lab.models.providers import SCORERS
 from rag_lab.notebook.bench.toggles import OF_REPORTS
 from rag_lab.notebook.views.view import Box, Page, TextView, View
 from rag_lab.pipeline import Pipeline
@@ -40,7 +41,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "Rewriting": ("query.rewrite", "query.guard", "query.min_similarity", "query.phrasings", "prompts.phrasings"),
     "HyDE": ("query.hyde", "query.class_to_hyde", "models.hyde", "prompts.hyde", "retrieval.hyde_k", "retrieval.merge"),
     "Search": ("retrieval.",),
-    "Reranking": ("rerank.", "models.cross_encoder", "models.likelihood"),
+    "Reranking": ("rerank.", *(f"models.{role}" for role in SCORERS)),
     "Selection": ("select.",),
     "Context": ("answer.context",),
     "Answer": ("answer.", "agent.", "models.generation", "prompts.answer", "seed", "models.report", *OF_REPORTS),
@@ -103,7 +104,7 @@ def _texts(config: PipelineConfig) -> dict[str, str]:
     times = {"always": "always", "suggested": "where the understanding suggests it"}
     hyde = f"{times.get(query.hyde, f'for {classes} questions')}, by "
     hyde += models.hyde if query.hyde_writer == "llm" else query.hyde_writer
-    role = next(iter(roles_used(config, Readers()) & {"cross_encoder", "likelihood"}), "")
+    role = next(iter(roles_used(config, Readers()) & SCORERS.keys()), "")
     scorer = f" by {getattr(models, role)}" if role else ""
     cuts = ["" if select.cut == "none" else f"cut at the {select.cut}", "" if select.diversity == "none" else "MMR"]
     selection = ", ".join(filter(None, cuts)) if select.name == "cut" else select.name

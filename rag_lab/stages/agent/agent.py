@@ -197,14 +197,14 @@ class Node(ChatStage):
     VERSION = prompts.VERSION
     reads: ClassVar[tuple[str, ...]] = STATE
     writes = ("visits",)
-    MESSAGES: ClassVar[staticmethod[[Trace], tuple[Message, ...]]]
+    name: ClassVar[str]
     SCHEMA: ClassVar[Mapping[str, Any]]
     FORM: ClassVar[type[BaseModel]]
     UNREAD: ClassVar[str]  # what it means where the reply is no such object
 
     def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """Return messages and JSON schema for one state."""
-        return self.MESSAGES(trace), self.SCHEMA
+        return prompts.node_messages(self.name, trace), self.SCHEMA
 
     def visited(self, trace: Trace, found: Any) -> Visit | str:
         """Return the visit that a reply means, or why it means none."""

@@ -90,7 +90,6 @@ class Grade(Node):
     """Ask which passages are relevant."""
 
     name = "grade"
-    MESSAGES = staticmethod(prompts.grade_messages)
     SCHEMA = prompts.GRADES
     FORM = Grades
     UNREAD = "the passages were not graded"
@@ -114,7 +113,6 @@ class Refine(Node):
 
     name = "refine"
     reads = ("search_query", *STATE)
-    MESSAGES = staticmethod(prompts.refine_messages)
     SCHEMA = prompts.QUERY
     FORM = Refined
     UNREAD = "the query was not refined"

@@ -7,52 +7,36 @@ from rag_lab.records import Trace
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS
 from rag_lab.stages.context import render_passages
 from rag_lab.stages.generate import earlier_messages
-from rag_lab.stages.stage import shipped_chat
+from rag_lab.stages.stage import object_schema, shipped_chat
 
 VERSION = 1
 NOTHING = "none yet"
+_PARTS = {  # what each node is shown, in order
+    "supervisor": ("question", "passages", "answer"),
+    "tool_call": ("question", "namespaces", "passages", "searched"),
+    "grade": ("question", "passages"),
+    "refine": ("question", "searched"),
+}
+_WITH_EARLIER = ("supervisor", "tool_call")  # which also read the conversation
 
-DECISION = {
-    "type": "object",
-    "properties": {"next": {"type": "string", "enum": ["context", "generate", "finish"]}},
-    "required": ["next"],
-    "additionalProperties": False,
-}
-GRADES = {
-    "type": "object",
-    "properties": {"relevant": {"type": "array", "items": {"type": "integer"}, "maxItems": 100}},
-    "required": ["relevant"],
-    "additionalProperties": False,
-}
-QUERY = {
-    "type": "object",
-    "properties": {"query": {"type": "string"}},
-    "required": ["query"],
-    "additionalProperties": False,
-}
+DECISION = object_schema(next={"type": "string", "enum": ["context", "generate", "finish"]})
+GRADES = object_schema(relevant={"type": "array", "items": {"type": "integer"}, "maxItems": 100})
+QUERY = object_schema(query={"type": "string"})
 
 
-def supervisor_messages(trace: Trace) -> tuple[Message, ...]:
-    """Return the chat that asks where to go next."""
+def node_messages(node: str, trace: Trace, namespaces: Sequence[str] = ()) -> tuple[Message, ...]:
+    """Return the chat of a node: where to go next, a call of the tool, which passages are relevant, another query."""
+    queries = [visit.query for visit in trace.visits if visit.node == "search"] or [trace.search_query or ""]
     answer = trace.answer.text if trace.answer else NOTHING
-    asked = f"{_question(trace)}\n\n{_passages(trace)}\n\nAnswer: {answer}"
-    return shipped_chat("supervisor", asked, earlier_messages(trace.remembered))
-
-
-def tool_messages(trace: Trace, namespaces: Sequence[str]) -> tuple[Message, ...]:
-    """Return the chat that asks for a call of the tool."""
-    asked = f"{_question(trace)}\n\nNamespaces: {', '.join(namespaces)}\n\n{_passages(trace)}\n\n{_searched(trace)}"
-    return shipped_chat("tool_call", asked, earlier_messages(trace.remembered))
-
-
-def grade_messages(trace: Trace) -> tuple[Message, ...]:
-    """Return the chat that asks which passages are relevant."""
-    return shipped_chat("grade", f"{_question(trace)}\n\n{_passages(trace)}")
-
-
-def refine_messages(trace: Trace) -> tuple[Message, ...]:
-    """Return the chat that asks for another query."""
-    return shipped_chat("refine", f"{_question(trace)}\n\n{_searched(trace)}")
+    says = {
+        "question": f"Question: {trace.question.text}",
+        "namespaces": f"Namespaces: {', '.join(namespaces)}",
+        "passages": f"Passages:\n{render_passages(trace.passages) or NOTHING}",
+        "searched": f"Searched: {'; '.join(filter(None, queries)) or NOTHING}",
+        "answer": f"Answer: {answer}",
+    }
+    earlier = earlier_messages(trace.remembered) if node in _WITH_EARLIER else ()
+    return shipped_chat(node, "\n\n".join(says[part] for part in _PARTS[node]), earlier)
 
 
 def self_search_messages(trace: Trace) -> tuple[Message, ...]:
@@ -72,16 +56,3 @@ def self_search_messages(trace: Trace) -> tuple[Message, ...]:
         else:
             messages.append(Message("assistant", visit.says))
     return tuple(messages)
-
-
-def _question(trace: Trace) -> str:
-    return f"Question: {trace.question.text}"
-
-
-def _passages(trace: Trace) -> str:
-    return f"Passages:\n{render_passages(trace.passages) or NOTHING}"
-
-
-def _searched(trace: Trace) -> str:
-    queries = [visit.query for visit in trace.visits if visit.node == "search"] or [trace.search_query or ""]
-    return f"Searched: {'; '.join(filter(None, queries)) or NOTHING}"

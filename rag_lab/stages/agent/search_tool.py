@@ -1,7 +1,7 @@
 """The tool `search(query, namespace)` of an agent: the retrieval of its pipeline, within what the asker may see."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rag_lab.access import allowed_labels
@@ -49,13 +49,3 @@ class SearchTool:
         """Return `n` passages that fill the budget, as a forecast counts them."""
         text = "word " * (self.context_tokens // max(n, 1))
         return tuple(Passage(number, "?", "?", None, 0, 0, text) for number in range(1, n + 1))
-
-
-def search_schema(namespaces: Sequence[str]) -> dict[str, object]:
-    """Return the schema of a call of the tool; an empty query asks for no more."""
-    return {
-        "type": "object",
-        "properties": {"query": {"type": "string"}, "namespace": {"type": "string", "enum": [*namespaces]}},
-        "required": ["query", "namespace"],
-        "additionalProperties": False,
-    }

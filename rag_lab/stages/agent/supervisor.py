@@ -10,7 +10,8 @@ from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.records import Answer, Trace, Visit
 from rag_lab.stages.agent import prompts
 from rag_lab.stages.agent.agent import Agent, Node, State
-from rag_lab.stages.agent.search_tool import SearchTool, search_schema
+from rag_lab.stages.agent.search_tool import SearchTool
+from rag_lab.stages.stage import object_schema
 
 _NODES = ("context", "generate")
 
@@ -93,7 +94,6 @@ class Decide(Node):
     """Ask where to go next."""
 
     name = "supervisor"
-    MESSAGES = staticmethod(prompts.supervisor_messages)
     SCHEMA = prompts.DECISION
     FORM = Decision
     UNREAD = "the supervisor decided nothing"
@@ -123,7 +123,9 @@ class ToolCall(Node):
     def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """Return messages and JSON schema for one state."""
         namespaces = self.tool.namespaces(trace.question)
-        return prompts.tool_messages(trace, namespaces), search_schema(namespaces)
+        chosen = {"type": "string", "enum": [*namespaces]}
+        schema = object_schema(query={"type": "string"}, namespace=chosen)  # an empty query asks for no more
+        return prompts.node_messages(self.name, trace, namespaces), schema
 
     def visited(self, trace: Trace, found: SearchCall) -> Visit:
         """Return the call."""

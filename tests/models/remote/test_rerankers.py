@@ -4,9 +4,9 @@ import logging
 import pytest
 
 from rag_lab.errors import ModelError
+from rag_lab.models import shared
 from rag_lab.models.remote.rerankers import CohereScorer, JinaScorer, TeiScorer, VllmScorer
 from rag_lab.models.remote.retries import RetryPolicy
-from rag_lab.models.shared import cross_encoder
 from rag_lab.testing import Scripted, rerank_server
 
 KINDS = [TeiScorer, VllmScorer, CohereScorer, JinaScorer]
@@ -38,7 +38,7 @@ def test_a_question_with_its_passages_is_one_call_and_no_pair_is_sent_twice(kind
 @pytest.mark.parametrize("below", ["", "/v1", "/v2"])
 def test_the_route_stands_below_the_address(below):
     with rerank_server() as server:
-        scorer = cross_encoder(f"vllm:tiny?base_url={server.url}{below}&max_tokens=99")
+        scorer = shared.scorer("cross_encoder", f"vllm:tiny?base_url={server.url}{below}&max_tokens=99")
         assert scorer.score(PAIRS[:1])[0] > 0
     assert server.paths == [f"{below}/rerank"]
     (body,) = server.bodies
