@@ -13,7 +13,6 @@ from factories import score_table as scores
 from statsmodels.formula.api import ols
 
 from rag_lab.comparison.tables.effects import sentences
-from rag_lab.errors import ConfigError
 from rag_lab.statistics.effects import aliases_of, contrasts, factor_values, is_balanced, read_factors, words
 
 SCORES = {
@@ -196,8 +195,8 @@ def test_degenerate_scores_give_sentences(n: int, kind: str) -> None:
 
 
 def test_an_unknown_baseline_is_told() -> None:
-    with pytest.raises(ConfigError, match="the baseline 'x' is none of the variants"):
-        effects(scores(simulated(5)), VALUES, "x")
+    with pytest.raises(ValueError, match="the baseline 'x' is none of the variants"):
+        read_factors(VALUES, "x")
 
 
 def test_pipelines_that_differ_in_many_ways_are_no_grid_and_take_no_time():
