@@ -248,7 +248,7 @@ def main() -> None:
 
 
 def installed(name: Any) -> bool:
-    return find_spec(STORES[name].module) is not None
+    return find_spec(STORES[name].needs) is not None
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ _PUBLIC = {
     "label": "rag_lab.notebook.judgements",
     "prefer": "rag_lab.notebook.judgements",
     "profile": "rag_lab.corpus_profile.corpus_profile",
+    "rate": "rag_lab.notebook.judgements",
+    "review": "rag_lab.notebook.review",
     "status": "rag_lab.notebook.display",
     "sweep": "rag_lab.experiment.run.sweep",
     "traced": "rag_lab._kit.observability",

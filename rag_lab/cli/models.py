@@ -265,7 +265,7 @@ def doctor() -> None:
         typer.echo(f"  {f'{name} ({kind_name})':<44} {shared.provider_problem(name, provider) or 'ready'}")
     typer.echo("Stores")
     for store in STORE_NAMES:
-        typer.echo(f"  {store:<44} {requirements.missing_package(STORES[store].module, 'rag_lab[stores]') or 'ready'}")
+        typer.echo(f"  {store:<44} {requirements.missing_package(STORES[store].needs, 'rag_lab[stores]') or 'ready'}")
     typer.echo("Keys")
     for name in sorted({name for _, _, provider in known for name in provider.env}):
         typer.echo(f"  {name:<44} {'set' if os.environ.get(name) else 'not set'}")

@@ -1,4 +1,4 @@
-"""`rag-lab status`, `compare`, `gate`, `open`, `report`, `export`, `bundle`, `verify`: what a run says."""
+"""`rag-lab status`, `compare`, `labels`, `gate`, `open`, `report`, `export`, `bundle`, `verify`: what a run says."""
 
 from __future__ import annotations
 
@@ -351,3 +351,80 @@ def to_json(found: SweepStatus) -> dict[str, Any]:
         "is_well": found.is_well,
         "rounds": [to_json(one) for one in found.rounds],
     }
+
+
+labels_app = typer.Typer(help="People's ratings of answers.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@labels_app.command()
+def ask(
+    run: RunDir,
+    n: Annotated[int, typer.Option(min=2, max=10_000, help="Ratings that you can spend.")] = 30,
+    variants: Annotated[
+        str | None, typer.Option(metavar="B,A", help="Letters; the best and the baseline.", show_default=False)
+    ] = None,
+) -> None:
+    """Draw the answers whose ratings narrow the main comparison most.
+
+    Questions with two different answers are drawn more often where the judge sees a larger difference. The draw is kept
+    in the run folder; a larger --n later goes on with it.
+
+    \b
+    Examples:
+      rag-lab labels ask results/decisive
+      rag-lab labels ask results/decisive --n 60 --variants D,A
+    """
+    from rag_lab.comparison.comparison import read_comparison
+    from rag_lab.comparison.labelled_answers import labelled_pair
+    from rag_lab.errors import ConfigError, unknown_name
+    from rag_lab.runs.answer_labels import ASKED_FILE
+    from rag_lab.runs.run_folder import write_json
+
+    comparison = read_comparison(run)
+    by_letter = {code: variant for variant, code in comparison.codes.items()}
+    letters = [name.strip() for name in variants.split(",")] if variants else []
+    for letter in letters:
+        if letter not in by_letter:
+            raise ConfigError(unknown_name("letter of a variant", letter, by_letter))
+    if letters and len({*letters}) != 2:
+        raise ConfigError(f"--variants takes two different letters, as B,A; got {variants!r}.")
+    pair = labelled_pair(comparison, (by_letter[letters[0]], by_letter[letters[1]]) if letters else None)
+    asked = pair.ask(n)
+    if not asked.answers:
+        raise ConfigError("No answer can be rated: both variants gave the same answers, or none.")
+    write_json(comparison.run.path / ASKED_FILE, asked)
+    drawn = pair.strata[[*dict.fromkeys(name for name, _ in asked.answers)]].value_counts()
+    one, other = (comparison.called(each) for each in pair.pair)
+    typer.echo(
+        f"{len(asked.answers)} answers, by which {one} and {other} are compared; the judge: {pair.metric or 'none'}."
+    )
+    for name, count in pair.strata.value_counts().items():
+        typer.echo(f"  {name:<13} {drawn.get(name, 0):>4} of {count:,} questions")
+    next_steps(
+        f"rag-lab open {run}     'Rate answers' in its corner",
+        f"rl.rate({str(run)!r}, n={n})     the same in a notebook",
+    )
+
+
+@labels_app.command()
+def merge(
+    run: RunDir,
+    files: Annotated[list[Path], typer.Argument(help="labels.jsonl of other people, who rated the same run.")],
+) -> None:
+    """Put other people's ratings to those of a run, each once; its report and `compare` then count them.
+
+    \b
+    Example:
+      rag-lab labels merge results/decisive from_anna.jsonl from_ben.jsonl
+    """
+    from rag_lab.comparison.comparison import read_comparison
+    from rag_lab.runs.answer_labels import merge_labels
+
+    comparison = read_comparison(run)
+    n, problems = merge_labels(comparison.run.path, files)
+    typer.echo(f"{n} new ratings.")
+    for sentence in problems:
+        typer.echo(f"  {sentence}", err=True)
+    if comparison.rated is not None:
+        typer.echo("\n".join(comparison.rated.sentences))
+    next_steps(f"rag-lab compare {run} --table labels   judge, labels, and both")

@@ -32,7 +32,7 @@ FIRST = (
 GROUPS = {
     "Your documents": ("new", "profile", "index", "ask", "chat", "write", "questions", "datasets"),
     "Experiments": ("demo", "run", "vary", "plan", "sweep", "worker"),
-    "Results": ("status", "open", "compare", "gate", "report", "export", "bundle", "verify"),
+    "Results": ("status", "open", "compare", "labels", "gate", "report", "export", "bundle", "verify"),
     "The workbench": ("modules", "models", "judge", "store", "doctor"),
 }
 

@@ -64,7 +64,7 @@ def blind_trials(tables: RunTables, pair: tuple[str, str], seed: int = 0) -> Tri
     for name in sorted(first.keys() & second.keys()):
         traces = first[name], second[name]
         answers = any(trace.answer is not None for trace in traces)
-        sides = [_side(trace, unread, answers) for trace in traces]
+        sides = [side_of(trace, unread, answers) for trace in traces]
         if sides[0] == sides[1]:
             alike += 1
             continue
@@ -76,7 +76,7 @@ def blind_trials(tables: RunTables, pair: tuple[str, str], seed: int = 0) -> Tri
     return Trials(pair, tuple(found), alike)
 
 
-def _side(trace: Trace, unread: Mapping[str, str], is_answer: bool) -> Side:
+def side_of(trace: Trace, unread: Mapping[str, str], is_answer: bool) -> Side:
     """Return the answer of a trace, or the passages that it ranked; `unread` has texts that no reader got."""
     if not is_answer:
         texts = {**unread, **{passage.parent_id: passage.text for passage in trace.passages}}

@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from rag_lab._kit.config_file import Section
-from rag_lab._kit.registry import BuiltIn, Kind
+from rag_lab._kit.registry import kinds_of
 
-_LOAD = "rag_lab.corpus.load"
-_SPLIT = "rag_lab.corpus"
-
-FILE_READERS = Kind(
-    "file reader",
-    "rag_lab.file_readers",
-    {
-        "text": BuiltIn(f"{_LOAD}.loader:load_text", "text as it is"),
-        "markdown": BuiltIn(f"{_LOAD}.loader:load_markdown", "Markdown as it is"),
-        "html": BuiltIn(f"{_LOAD}.markup:load_html", "HTML as Markdown"),
-        "docx": BuiltIn(f"{_LOAD}.markup:load_docx", "Word files as Markdown"),
-        "spreadsheet": BuiltIn(f"{_LOAD}.tables:load_spreadsheet", "sheets as tables"),
-        "delimited": BuiltIn(f"{_LOAD}.tables:load_delimited", "values between separators as a table"),
-        "pdf_text": BuiltIn(f"{_LOAD}.pdf:load_pdf", "PDF pages as text", "pymupdf", "pymupdf"),
-        "pdf_tables": BuiltIn(f"{_LOAD}.pdf:load_pdf_tables", "PDF pages with ruled tables", "pymupdf", "pymupdf"),
-        "pdfium": BuiltIn(f"{_LOAD}.pdf_pdfium:load_pdfium", "PDF pages as text", "pypdfium2", "pypdfium2"),
-    },
-    call="__call__(self, path)",
-)
+FILE_READERS, SPLITTERS = kinds_of(Path(__file__).with_name("modules.yaml"), "rag_lab.corpus")
 
 BY_SUFFIX = {
     ".txt": "text", ".md": "markdown", ".markdown": "markdown", ".docx": "docx", ".xlsx": "spreadsheet",
     ".xlsm": "spreadsheet", ".xls": "spreadsheet", ".ods": "spreadsheet", ".csv": "delimited", ".tsv": "delimited",
     ".html": "html", ".htm": "html",
 }  # fmt: skip
-
-SPLITTERS = Kind(
-    "splitter",
-    "rag_lab.splitters",
-    {
-        "recursive": BuiltIn(f"{_SPLIT}.splitters:Recursive", "characters, at the coarsest boundary that fits"),
-        "sentences": BuiltIn(f"{_SPLIT}.splitters:Sentences", "whole sentences up to a number of words"),
-        "markdown": BuiltIn(f"{_SPLIT}.splitters:MarkdownSections", "sections, which no piece runs over"),
-        "semantic": BuiltIn(f"{_SPLIT}.splitters:Semantic", "sentences as long as they stay on their subject"),
-    },
-    call="__call__(self, text)",
-)
 
 
 class CorpusConfig(Section):

@@ -4,7 +4,8 @@ There is one file a judge and language of its prompts.
 """
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -25,6 +26,7 @@ ENOUGH_OBJECTS = 0.9  # below this share of usable replies a metric cannot be be
 _LOG = logging.getLogger(__name__)
 FOLDER = "judge_checks"
 _COMMAND = "rag-lab judge check"
+_FAMILY = re.compile(r"(?:.*[:/])?([a-zA-Z]+)")  # the first letters of a model's name, as `gemma`, `gpt`, `qwen`
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,23 @@ def judge_banner(judge: Mapping[str, Any] | str, folder: Path | str | None = Non
         return f"The judge {name} was not checked: run `{command}` before its scores are believed."
     prompts = f"prompts in {language}, " if language else ""
     tried = f"{_COMMAND}, {prompts}{check.n_questions} questions of {check.dataset}, {check.checked_at[:10]}"
-    return f"{check.verdict} ({tried})"
+    again = f" Asked again: {check.agreement}." if check.agreement.n_pairs else ""
+    return f"{check.verdict} ({tried}){again}"
+
+
+def judge_warnings(judge: str, writers: Iterable[str], design: str) -> list[str]:
+    """Return what to doubt in a judge beside its trial: it is of a writer's family, or a search follows it alone.
+
+    `design` is that of the run where this judge gives the main metric, else empty.
+    """
+    families = {found[1].lower() for one in writers if (found := _FAMILY.search(one))}
+    found, warnings = _FAMILY.search(judge), list[str]()
+    if found and found[1].lower() in families:
+        family = f"The judge {judge} is of the family of a writer, {found[1]}"
+        warnings.append(f"{family}, and models favour their own: take another judge.")
+    if design in ("racing", "staged", "optuna"):
+        warnings.append("The search chooses by this judge alone, whom its choice may please more than people.")
+    return warnings
 
 
 def _record_path(identity: Mapping[str, Any], language: str, root: Path) -> Path:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 
+from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.models.protocols import ChatModel, Embedder
@@ -72,6 +74,14 @@ class MetricInfo:
         from rag_lab.statistics.scales import Scale
 
         return Scale(self.low, self.high, self.higher_is_better)
+
+
+_SENTENCES = read_mapping(Path(__file__).with_name("sentences.yaml"))
+
+
+def info_of(name: str, needs: Needs, **rest: Any) -> MetricInfo:
+    """Return what a metric of ours is, with its sentence; `rest` are what differs from the defaults of `MetricInfo`."""
+    return MetricInfo(name, _SENTENCES[name], needs, **rest)
 
 
 _INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)

@@ -188,4 +188,6 @@ def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     return RagasMetric(name, spec, needs, judge, embedder, language, batch_size, queue)
 
 
-FAMILY = Family(INFOS, lambda name, info, argument, tools: make_metric(name, SPECS[name.removeprefix("ragas.")], tools))
+FAMILY = Family(
+    INFOS, lambda name, info, argument, tools: make_metric(name, SPECS[info.name.removeprefix("ragas.")], tools)
+)

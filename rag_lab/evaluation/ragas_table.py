@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.config_file import read_mapping
+from rag_lab._kit.config_file import adapter_of, read_mapping
 from rag_lab.evaluation.metric import Gap, MetricInfo, Need, Needs
 from rag_lab.records import Evidence, Passage, Trace
 
@@ -29,18 +29,7 @@ _NEED: dict[str, Need] = {
 # Measures that compare whole passages with whole reference contexts take passages as they were retrieved: a passage
 # that the token budget cut to half would count as another text, whatever it holds.
 _RAGAS_NAME = {"whole_contexts": "retrieved_contexts"}
-_PRECISION = "ragas.metrics._context_precision"
-_RECALL = "ragas.metrics._context_recall"
-_TEXTS = ("reference", "response")
-_ALL_FOUR = ("user_input", "response", "reference", "retrieved_contexts")
-_IDS = ("retrieved_context_ids", "reference_context_ids")
-_JUDGE: tuple[Need, ...] = ("judge",)
-_EMBEDDINGS: tuple[Need, ...] = ("embeddings",)
-_BOTH = _JUDGE + _EMBEDDINGS
-_READ_ANSWER = ("user_input", "response", "retrieved_contexts")
-_COMPARED = ("user_input", "response", "reference")
-_WHOLE = ("whole_contexts", "reference_contexts")
-_SENTENCES = read_mapping(Path(__file__).with_name("ragas_sentences.yaml"))
+_METRICS = read_mapping(Path(__file__).with_name("ragas_metrics.yaml"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +38,7 @@ class RagasSpec:
 
     class_name: str
     arguments: tuple[str, ...]
+    sentence: str  # what it measures
     models: tuple[Need, ...] = ()
     module: str = COLLECTIONS
     low: float = 0.0
@@ -56,6 +46,7 @@ class RagasSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     translatable: bool = True  # False where RAGAs writes the prompt without its translatable parts
     library: str = ""  # the package behind RAGAs that computes it
+    calls: tuple[int, ...] = ()  # those of `registry.JudgeCalls`, of one that asks a judge
     asks_again: bool = False  # whether RAGAs itself asks again after an unusable reply
 
     @property
@@ -110,53 +101,8 @@ _FILL: dict[str, Callable[[Trace], Any]] = {
 }
 
 
-SPECS: dict[str, RagasSpec] = {
-    "semantic_similarity": RagasSpec("SemanticSimilarity", _TEXTS, _EMBEDDINGS, low=-1.0),
-    "non_llm_context_precision": RagasSpec(
-        "NonLLMContextPrecisionWithReference", _WHOLE, module=_PRECISION, library="rapidfuzz"
-    ),
-    "non_llm_context_recall": RagasSpec("NonLLMContextRecall", _WHOLE, module=_RECALL, library="rapidfuzz"),
-    "rouge_score": RagasSpec("RougeScore", _TEXTS, library="rouge-score"),
-    "string_presence": RagasSpec("StringPresence", _TEXTS),
-    "exact_match": RagasSpec("ExactMatch", _TEXTS),
-    "non_llm_string_similarity": RagasSpec("NonLLMStringSimilarity", _TEXTS, library="rapidfuzz"),
-    "bleu_score": RagasSpec("BleuScore", _TEXTS, library="sacrebleu"),
-    "chrf_score": RagasSpec("CHRFScore", _TEXTS, library="sacrebleu"),
-    "quoted_spans_alignment": RagasSpec("QuotedSpansAlignment", ("response", "retrieved_contexts")),
-    "id_based_context_precision": RagasSpec("IDBasedContextPrecision", _IDS, module=_PRECISION),
-    "id_based_context_recall": RagasSpec("IDBasedContextRecall", _IDS, module=_RECALL),
-    "faithfulness": RagasSpec("Faithfulness", _READ_ANSWER, _JUDGE),
-    "answer_relevancy": RagasSpec("AnswerRelevancy", ("user_input", "response"), _BOTH, low=-1.0),
-    "context_precision": RagasSpec("ContextPrecision", ("user_input", "reference", "retrieved_contexts"), _JUDGE),
-    "context_recall": RagasSpec("ContextRecall", ("user_input", "retrieved_contexts", "reference"), _JUDGE),
-    "context_relevance": RagasSpec("ContextRelevance", ("user_input", "retrieved_contexts"), _JUDGE, asks_again=True),
-    "answer_correctness": RagasSpec("AnswerCorrectness", _COMPARED, _BOTH, low=-0.25),
-    "context_utilization": RagasSpec("ContextUtilization", _READ_ANSWER, _JUDGE),
-    "context_entity_recall": RagasSpec("ContextEntityRecall", ("reference", "retrieved_contexts"), _JUDGE),
-    "noise_sensitivity": RagasSpec("NoiseSensitivity", _ALL_FOUR, _JUDGE, higher_is_better=False, translatable=False),
-    "noise_sensitivity_irrelevant": RagasSpec(
-        "NoiseSensitivity",
-        _ALL_FOUR,
-        _JUDGE,
-        higher_is_better=False,
-        translatable=False,
-        settings={"mode": "irrelevant"},
-    ),
-    "factual_correctness": RagasSpec("FactualCorrectness", ("response", "reference"), _JUDGE),
-    "factual_correctness_precision": RagasSpec(
-        "FactualCorrectness", ("response", "reference"), _JUDGE, settings={"mode": "precision"}
-    ),
-    "factual_correctness_recall": RagasSpec(
-        "FactualCorrectness", ("response", "reference"), _JUDGE, settings={"mode": "recall"}
-    ),
-    "answer_accuracy": RagasSpec("AnswerAccuracy", _COMPARED, _JUDGE, asks_again=True),
-    "response_groundedness": RagasSpec(
-        "ResponseGroundedness", ("response", "retrieved_contexts"), _JUDGE, asks_again=True
-    ),
-}
-
-
+SPECS = {name: adapter_of(RagasSpec).validate_python(values) for name, values in _METRICS.items()}
 INFOS = tuple(
-    MetricInfo(f"ragas.{name}", _SENTENCES[name], s.needs, s.low, 1.0, s.higher_is_better, s.translatable)
+    MetricInfo(f"ragas.{name}", s.sentence, s.needs, s.low, 1.0, s.higher_is_better, s.translatable)
     for name, s in SPECS.items()
 )

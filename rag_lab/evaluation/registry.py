@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from rag_lab._kit.registry import BuiltIn, Kind, Module, from_object, installed
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.custom_metric import build_custom_metric, custom_info
+from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import IN_TOKENS, NOT_ASKED, Family, Gap, Metric, MetricInfo, Needs, Tools, question_gap
 from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.models.shared import booked, chat_model
 from rag_lab.records import Question
 
 MAX_K, MAX_TOKENS = 1000, 1_000_000
@@ -40,6 +42,7 @@ METRICS = Kind(
 )
 # Every name of ir_measures has a capital letter or a Greek one before parameters and cut-off, and none of ours has.
 _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"
+BY = " by "  # before the judge of a metric that has one of its own
 BY_EVIDENCE = ("retrieval.ndcg@10",)
 BY_REFERENCE = ("answer.token_f1",)
 WITHOUT_LABELS = ("cost.seconds", "cost.tokens")
@@ -49,13 +52,15 @@ WITHOUT_LABELS = ("cost.seconds", "cost.tokens")
 class ParsedName:
     """A metric: its name in tables, and its built-in family or its custom module.
 
-    `argument` is the cut-off, the tokens, the stage or ir_measures' name, or empty.
+    `argument` is the cut-off, the tokens, the stage or ir_measures' name, or empty. `judge` is that of a metric which
+    names one of its own, as `ragas.faithfulness by ollama:qwen3:8b`; empty where the run's judge is asked.
     """
 
     name: str
     info: MetricInfo
     source: Family | Module
     argument: str = ""
+    judge: str = ""
 
     @property
     def is_custom(self) -> bool:
@@ -86,7 +91,11 @@ def split_names(text: str) -> tuple[str, ...]:
 def parse_name(metric: AnyMetric) -> ParsedName:
     """Return what a metric is; a custom one is imported for it."""
     head = metric.partition("?")[0] if isinstance(metric, str) else ""
-    if isinstance(metric, str) and ":" not in head.partition("(")[0] and head not in installed(METRICS.group):
+    if (
+        isinstance(metric, str)
+        and ":" not in head.partition("(")[0].partition(BY)[0]
+        and head not in installed(METRICS.group)
+    ):
         return _parse_built_in(metric)
     module = METRICS.find(metric) if isinstance(metric, str) else from_object(metric, METRICS)
     info = custom_info(module)
@@ -124,6 +133,11 @@ def text_budget(name: str) -> int | None:
 def build_metric(metric: AnyMetric, tools: Tools) -> Metric:
     """Return a metric; no model is loaded yet."""
     parsed = parse_name(metric)
+    if parsed.judge:
+        judge = booked(chat_model(parsed.judge), parsed.name)
+        tools = replace(
+            tools, judge=judge, replies=JudgeReplies(judge, tools.replies.memory if tools.replies else None)
+        )
     if isinstance(parsed.source, Family):
         return parsed.source.build(parsed.name, parsed.info, parsed.argument, tools)
     return build_custom_metric(parsed.info, parsed.source, tools)
@@ -150,7 +164,7 @@ def problems(metrics: Iterable[AnyMetric], has_judge: bool, has_embedder: bool =
             found.append(
                 f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language."
             )
-        if "judge" in info.needs and not has_judge:
+        if "judge" in info.needs and not has_judge and not parsed.judge:
             found.append(
                 f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out."
             )
@@ -164,8 +178,24 @@ def _families() -> tuple[Family, ...]:
     return tuple(METRICS.find(name).value for name in METRICS.built_in)
 
 
+def with_judges(
+    metrics: Sequence[AnyMetric], judge: str | Sequence[str] | None
+) -> tuple[tuple[AnyMetric, ...], str | None]:
+    """Return the metrics and the judge of a run; of several judges the others score each judged metric once more."""
+    judges = [judge] if isinstance(judge, str) else list(judge or ())
+    judged = [one for one in metrics if isinstance(one, str) and (i := find_info(one)) and "judge" in i.needs]
+    more = (f"{one}{BY}{other}" for other in judges[1:] for one in judged if BY not in one)
+    return tuple(dict.fromkeys([*metrics, *more])), next(iter(judges), None)
+
+
 @cache
 def _parse_built_in(name: str) -> ParsedName:
+    stem, by, judge = name.partition(BY)
+    if by:
+        parsed = _parse_built_in(stem)
+        if "judge" not in parsed.info.needs or not judge.strip():
+            raise ConfigError(f"Metric {name!r} names a judge: give one, provider:name, to a metric that asks one.")
+        return replace(parsed, name=name, judge=judge.strip())
     for family in _families():
         for info in family.infos:
             pattern = re.escape(info.name).replace("@k", r"@(\d+)").replace("<stage>", r"([a-z0-9_]+)")
@@ -292,7 +322,7 @@ def applies(metric: AnyMetric | ParsedName, question: Question, is_answered: boo
 
 def compares_passages(metric: AnyMetric) -> bool:
     """Tell whether `metric` compares what was read with the passages of the evidence, which labels then must name."""
-    spec = SPECS.get(parse_name(metric).name.removeprefix("ragas."))
+    spec = SPECS.get(parse_name(metric).info.name.removeprefix("ragas."))
     return spec is not None and "reference_contexts" in spec.arguments
 
 
@@ -313,20 +343,4 @@ class JudgeCalls:
     prompt_tokens: int
 
 
-CALLS: dict[str, JudgeCalls] = {
-    "ragas.faithfulness": JudgeCalls(2, 0, 1400),
-    "ragas.answer_relevancy": JudgeCalls(3, 0, 800),
-    "ragas.context_precision": JudgeCalls(0, 1, 1700),
-    "ragas.context_utilization": JudgeCalls(0, 1, 1700),
-    "ragas.context_recall": JudgeCalls(1, 0, 2400),
-    "ragas.context_entity_recall": JudgeCalls(2, 0, 1000),
-    "ragas.context_relevance": JudgeCalls(2, 0, 900),
-    "ragas.noise_sensitivity": JudgeCalls(3, 2, 1300),
-    "ragas.noise_sensitivity_irrelevant": JudgeCalls(3, 2, 1300),
-    "ragas.answer_correctness": JudgeCalls(3, 0, 2300),
-    "ragas.answer_accuracy": JudgeCalls(2, 0, 1000),
-    "ragas.factual_correctness": JudgeCalls(4, 0, 1300),
-    "ragas.factual_correctness_precision": JudgeCalls(2, 0, 1300),
-    "ragas.factual_correctness_recall": JudgeCalls(4, 0, 1300),
-    "ragas.response_groundedness": JudgeCalls(2, 0, 900),
-}
+CALLS = {f"ragas.{name}": JudgeCalls(*spec.calls) for name, spec in SPECS.items() if spec.calls}

@@ -32,38 +32,14 @@ _NEEDS: metric.Needs = frozenset({"ranking", "evidence"})
 _EVIDENCE_RECALL = "evidence_recall"
 # Our name -> ir_measures' name.
 _MEASURES = {"ndcg": "nDCG", "mrr": "RR", "map": "AP", "recall": "R", "precision": "P", "success": "Success"}
-_SENTENCES = {
-    "ndcg": "Normalized discounted cumulative gain of the first k hits (Järvelin and Kekäläinen 2002), log2 discount.",
-    "mrr": "One over the rank of the first relevant hit, 0 where none stands in the first k.",
-    "map": "Average precision over the first k hits, divided by the number of relevant units.",
-    "recall": "Share of the relevant units that stand in the first k hits.",
-    "precision": "Share of the first k places that hold a relevant hit; an empty place counts as not relevant.",
-    "success": "1 where a relevant hit stands in the first k, else 0.",
-    _EVIDENCE_RECALL: "Share of the evidence items that the first k hits cover.",
-}
 CHARACTERS_A_TOKEN = 4
-_TEXT_SENTENCES = {
-    "evidence_recall": "Share of the evidence items that the first n tokens of the ranking cover.",
-    "recall": "Share of the relevant units that the first n tokens of the ranking hold.",
-    "success": "1 where the first n tokens of the ranking cover an evidence item, else 0.",
-}
-
 TEXT_INFOS = tuple(
-    metric.MetricInfo(
-        f"retrieval.{name}{metric.IN_TOKENS}", f"{sentence} A token is {CHARACTERS_A_TOKEN} characters.", _NEEDS
-    )
-    for name, sentence in _TEXT_SENTENCES.items()
+    metric.info_of(f"retrieval.{name}{metric.IN_TOKENS}", _NEEDS) for name in (_EVIDENCE_RECALL, "recall", "success")
 )
-
 INFOS = (
-    *(metric.MetricInfo(f"retrieval.{name}@k", sentence, _NEEDS) for name, sentence in _SENTENCES.items()),
+    *(metric.info_of(f"retrieval.{name}@k", _NEEDS) for name in (*_MEASURES, _EVIDENCE_RECALL)),
     *TEXT_INFOS,
-    metric.MetricInfo(
-        "retrieval.<measure>",
-        "Any other measure, by its name in ir_measures: `retrieval.Rprec`, `retrieval.nDCG(dcg='exp-log2')@10`.",
-        _NEEDS,
-        high=None,
-    ),
+    metric.info_of("retrieval.<measure>", _NEEDS, high=None),
 )
 
 # Of each item: whether it was read, and the rank of the first hit of the whole ranking that covers it.

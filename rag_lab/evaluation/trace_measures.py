@@ -63,25 +63,21 @@ def _answer(trace: Trace) -> Answer:
 
 ANSWERS = metric.family_of(
     (
-        metric.MetricInfo(
-            "answer.exact_match", "1 where the normalized answer equals one of the references, else 0.", _WITH_REFERENCE
-        ),
+        metric.info_of("answer.exact_match", _WITH_REFERENCE),
         partial(_against_references, compare=lambda ours, wanted: float(normalize(ours) == normalize(wanted))),
         2,
     ),
     (
-        metric.MetricInfo(
+        metric.info_of(
             "answer.token_f1",
-            "F1 of the normalized words shared with a reference; the best reference counts.",
             _WITH_REFERENCE,
         ),
         partial(_against_references, compare=token_f1),
         2,
     ),
     (
-        metric.MetricInfo(
+        metric.info_of(
             "answer.abstention",
-            "1 where the reader abstained on an unanswerable question or did not on an answerable one, else 0.",
             _OF_ANSWER,
         ),
         lambda trace: (
@@ -92,9 +88,8 @@ ANSWERS = metric.family_of(
         2,
     ),
     (
-        metric.MetricInfo(
+        metric.info_of(
             "answer.words",
-            "Words of the answer, as white space parts them; a cost: longer is not better.",
             _OF_ANSWER,
             high=None,
             higher_is_better=False,
@@ -144,19 +139,15 @@ def _citations(trace: Trace) -> tuple[list[Passage], int]:
     return [p for p in trace.passages if p.number in numbers], len(numbers) + len(set(answer.rejected_citations))
 
 
-_PRECISION = "Share of the citations made that name a passage of the context which covers an evidence item."
-_RECALL = "Share of the evidence items of which a covering passage was cited."
-_VALIDITY = "Share of the citations made that name a passage of the context at all."
-_QUOTES = "Share of the quotes of citations that stand in the passage they cite, white space aside."
 CITATIONS = metric.family_of(
-    (metric.MetricInfo("citations.precision", _PRECISION, _WITH_EVIDENCE), _precision, 2),
-    (metric.MetricInfo("citations.recall", _RECALL, _WITH_EVIDENCE), _recall, 3),
+    (metric.info_of("citations.precision", _WITH_EVIDENCE), _precision, 2),
+    (metric.info_of("citations.recall", _WITH_EVIDENCE), _recall, 3),
     (
-        metric.MetricInfo("citations.validity", _VALIDITY, _OF_ANSWER),
+        metric.info_of("citations.validity", _OF_ANSWER),
         lambda trace: _share_cited(trace, lambda _: True),
         1,
     ),
-    (metric.MetricInfo("citations.quotes_verified", _QUOTES, _OF_ANSWER), _quotes_verified, 1),
+    (metric.info_of("citations.quotes_verified", _OF_ANSWER), _quotes_verified, 1),
 )
 
 
@@ -183,16 +174,14 @@ def _forbidden_fact(trace: Trace) -> float:
 # Whose the files are is read anew, by nobody whom the searches rely on.
 ACCESS = metric.Family(
     (
-        metric.MetricInfo(
+        metric.info_of(
             "access.leak",
-            "Share of the files shown in any list of hits, in the context or as a citation that the asker may not see.",
             frozenset({"ranking", "rights"}),
             higher_is_better=False,
             fields=frozenset({"ranked"}),
         ),
-        metric.MetricInfo(
+        metric.info_of(
             "access.told",
-            "1 where a fact forbidden to the asker stands in the answer, its citations or what is remembered, else 0.",
             frozenset({"answer", "forbidden"}),
             higher_is_better=False,
         ),
@@ -240,50 +229,23 @@ def _joules(trace: Trace, _: str) -> float | metric.Gap:
 
 
 # What each is, and how it follows from the records of the stages; the stage is empty but for costs of one.
-_COSTS: dict[str, tuple[str, Callable[[Trace, str], float | metric.Gap]]] = {
-    "cost.seconds": (
-        "Seconds of all stages together, each as first computed, shared embeddings and pair scores included.",
-        partial(_total, lambda record: record.seconds),
-    ),
-    "cost.seconds.<stage>": (
-        "Seconds of one stage, named as on the trace, as first computed; what it shares is included.",
-        partial(_total, lambda record: record.seconds),
-    ),
-    "cost.tokens": (
-        "Tokens that models read and wrote for the question, all stages together.",
-        partial(_total, lambda record: record.tokens_in + record.tokens_out),
-    ),
-    "cost.thinking_tokens": (
-        "Of the tokens that models wrote for the question, those of their thinking.",
-        partial(_total, lambda record: record.thinking_tokens),
-    ),
-    "cost.usd": (
-        "US dollars that the providers charged, all stages together.",
-        partial(_total, lambda record: record.cost_usd),
-    ),
-    "cost.tokens_per_second": (
-        "Tokens written a second by the chat models that were asked, the reading of their prompts included.",
-        _tokens_per_second,
-    ),
-    "cost.load_seconds": (
-        "Seconds that the chat models of this machine took to load, once a process.",
-        partial(_sum_of_models, lambda use: use.load_s),
-    ),
-    "cost.memory_mb": (
-        "MiB by which the process grew for the chat models of this machine: their weights, cache and most for a call.",
-        partial(_sum_of_models, lambda use: use.memory_mb),
-    ),
-    "cost.joules": (
-        "Joules that the machine took while its chat models were asked (NVIDIA's meters and RAPL, all devices).",
-        _joules,
-    ),
+_COSTS: dict[str, Callable[[Trace, str], float | metric.Gap]] = {
+    "cost.seconds": partial(_total, lambda record: record.seconds),
+    "cost.seconds.<stage>": partial(_total, lambda record: record.seconds),
+    "cost.tokens": partial(_total, lambda record: record.tokens_in + record.tokens_out),
+    "cost.thinking_tokens": partial(_total, lambda record: record.thinking_tokens),
+    "cost.usd": partial(_total, lambda record: record.cost_usd),
+    "cost.tokens_per_second": _tokens_per_second,
+    "cost.load_seconds": partial(_sum_of_models, lambda use: use.load_s),
+    "cost.memory_mb": partial(_sum_of_models, lambda use: use.memory_mb),
+    "cost.joules": _joules,
 }
 COSTS = metric.Family(
     [
-        metric.MetricInfo(n, text, frozenset(), high=None, higher_is_better=n == "cost.tokens_per_second", is_cost=True)
-        for n, (text, _) in _COSTS.items()
+        metric.info_of(n, frozenset(), high=None, higher_is_better=n == "cost.tokens_per_second", is_cost=True)
+        for n in _COSTS
     ],
     lambda name, info, argument, tools: metric.TraceMetric(
-        name, info.needs, lambda trace: _COSTS[info.name][1](trace, argument), is_traced=False
+        name, info.needs, lambda trace: _COSTS[info.name](trace, argument), is_traced=False
     ),
 )

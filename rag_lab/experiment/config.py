@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, Field, Strict, ValidationError, ValidationInfo, field_serializer, field_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    Strict,
+    ValidationError,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 import rag_lab
 from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
@@ -20,6 +29,7 @@ from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.evaluation import registry
 from rag_lab.experiment.built_in_designs import DESIGNS_OF, MIN_ROUND, N_MISSING, RACING, RESOLUTIONS, RaceConfig
 from rag_lab.experiment.design import DESIGNS, MAX_VARIANTS, ExperimentError
 from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS, Claim
@@ -101,7 +111,9 @@ class ExperimentConfig(Section):
     pairs: str | Pairs | None = Field(
         None, description="design list: which variants are compared, `all`, `baseline`, or pairs as [[b, a]]"
     )
-    judge: str | None = Field(None, description="a model, where a metric needs one")
+    judge: str | None = Field(
+        None, description="a model, where a metric needs one; of several, [a, b], b scores the judged metrics again"
+    )
     clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
     judge_language: str = Field(
         "", max_length=40, description="language of the examples in the judge's prompts, as german; English where empty"
@@ -114,6 +126,21 @@ class ExperimentConfig(Section):
         max_length=1000,
         description="published figures to be checked: {paper, metric, variant, value, tolerance, differs}",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _further_judges_are_metrics(cls, data: Any) -> Any:
+        judge, metrics = (data.get("judge"), data.get("metrics")) if isinstance(data, dict) else (None, None)
+        if not isinstance(judge, list) or not all(isinstance(one, str) for one in [*judge, *(metrics or [])]):
+            return data
+        names, first = registry.with_judges(metrics or [], judge)
+        return data | {"metrics": list(names), "judge": first}
+
+    @property
+    def judges(self) -> list[str]:
+        """The models that judge: that of the run, and those that metrics name."""
+        named = (metric.partition(registry.BY)[2] for metric in self.metrics if registry.find_info(metric))
+        return list(dict.fromkeys(filter(None, [self.judge, *named])))
 
     @field_validator("name", "clusters", "variants", "factors")
     @classmethod

@@ -14,11 +14,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 from typing import Any
 
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.digest import short_name
-from rag_lab._kit.registry import BuiltIn, Kind, from_object
+from rag_lab._kit.registry import from_object, kinds_of
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig, dotted_keys
 from rag_lab.errors import ConfigError, unknown_name
@@ -71,37 +72,7 @@ def check_size(n: int, instead: str = "") -> None:
         raise ExperimentError("factors", [message])
 
 
-_BUILT_IN = "rag_lab.experiment.built_in_designs"
-
-DESIGNS = Kind(
-    "design",
-    "rag_lab.designs",
-    {
-        "grid": BuiltIn(f"{_BUILT_IN}:grid", "all combinations of the values"),
-        "one_factor": BuiltIn(f"{_BUILT_IN}:one_factor", "the baseline left in one factor at a time"),
-        "fractional": BuiltIn(
-            f"{_BUILT_IN}:fractional",
-            "a balanced part of the grid of factors with two values, of a `resolution` or of at most `n` runs",
-        ),
-        "random": BuiltIn(f"{_BUILT_IN}:random_draw", "`n` combinations drawn from the grid"),
-        "racing": BuiltIn(
-            f"{_BUILT_IN}:grid",
-            "those of a grid, or of a list: rounds of questions drop most, the winner is proven on others",
-        ),
-        "staged": BuiltIn(
-            f"{_BUILT_IN}:staged",
-            "stage by stage, the best of each is carried on; the last is proven on questions that chose nothing",
-        ),
-        "optuna": BuiltIn(
-            f"{_BUILT_IN}:trial_placeholders",
-            "`n` trials that a sampler chooses by earlier ones; the best is proven on questions that chose nothing",
-            needs="optuna",
-            install="rag_lab[optuna]",
-        ),
-        "list": BuiltIn("rag_lab.experiment.design:expand_list", "the pipelines under `variants`"),
-    },
-    call="__call__(self, base, factors)",
-)
+(DESIGNS,) = kinds_of(Path(__file__).with_name("modules.yaml"), "rag_lab.experiment")
 
 
 def _combinations(base: PipelineConfig, factors: Factors, design: Any, wanted: Wanted) -> list[Changes]:

@@ -308,8 +308,7 @@ def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
             problems.append(f"claims: {unknown_name('variant', claim.variant, known)}")
     configs = [variant.config for variant in variants] or [config.base]
     models = {(role, text) for one in configs for role, text in models_used(one, config.metrics).items()}
-    if config.judge is not None:
-        models.add(("judge", config.judge))
+    models |= {("judge", judge) for judge in config.judges}
     problems += [problem for role, text in sorted(models) if (problem := model_problem(role, text))]
     problems += limit_problems(config.limits, models)
     stores = sorted({one.store.name for one in configs if one.searches_vectors})

@@ -6,7 +6,6 @@ is, and hidden where the widget is alive.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ import traitlets
 from IPython.display import HTML, DisplayHandle, display
 from markupsafe import Markup
 
-from rag_lab.errors import RagLabError
+from rag_lab.report.page.clicked import Clicked
 from rag_lab.report.page.templates import asset
 
 _FOLDER = Path(__file__).parent
@@ -46,21 +45,8 @@ class KeptWidget(anywidget.AnyWidget):
         self._handle.display(self.still())
 
 
-class Clickable(ABC):
-    """What is shown as a page and clicked in it; a click that cannot be done becomes a sentence in the page."""
-
-    said, is_bad = "", False
-
-    @abstractmethod
-    def to_html(self, style: str = "") -> str:
-        """Return the HTML, in which everything from outside is escaped; with a style, of a page that nobody can click.
-
-        What has `data-do` is a button, `data-value` goes with it, and `data-key` is the key that presses it.
-        """
-
-    @abstractmethod
-    def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
-        """Do what was clicked; `typed` are the texts in the page by their `name`."""
+class Clickable(Clicked):
+    """A page that a notebook shows."""
 
     @cached_property
     def widget(self) -> ClickedPage:
@@ -75,7 +61,7 @@ class ClickedPage(KeptWidget):
     """A view of something that draws itself: what is clicked is done, and the page is drawn anew."""
 
     _esm = _FOLDER / "clicked.js"
-    _css = str(asset("card.css")) + (_FOLDER / "clicked.css").read_text(encoding="utf-8")
+    _css = str(asset("card.css") + asset("clicked.css"))
 
     def __init__(self, shown: Clickable) -> None:
         super().__init__(html=shown.to_html(), kept=uuid4().hex)
@@ -84,13 +70,7 @@ class ClickedPage(KeptWidget):
 
     def do(self, message: Mapping[str, Any]) -> None:
         """Do what the message says, and draw what became of it."""
-        typed = {str(name): str(text) for name, text in dict(message.get("typed") or {}).items()}
-        self._shown.said, self._shown.is_bad = "", False
-        try:
-            self._shown.do(str(message.get("do", "")), str(message.get("value", "")), typed)
-        except (RagLabError, OSError, ValueError, IndexError) as error:
-            self._shown.said, self._shown.is_bad = str(error), True
-        self.html = self._shown.to_html()
+        self.html = self._shown.receive(message)
         if self._handle:
             self._handle.update(self.still())
 

@@ -14,7 +14,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.notebook.clicked_page import Clickable
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Hit, Question
-from rag_lab.report.page.templates import render
+from rag_lab.report.page.clicked import LABELS, Rating
 from rag_lab.runs.human_input import CHOICES, Choice, Preference, add_preference, read_preferences
 from rag_lab.stages.extract import nearest_quotes, quotable
 
@@ -155,9 +155,9 @@ class Labelling(Clickable):
             taken = [n for n, (text, is_unit) in enumerate(found.parts) if is_unit and self.is_taken(found, text)]
             if (self._place, number) in self._unfolded or not all(map(found.is_near, taken)):
                 unfolded.append(number)
-        return render(
+        return self.rendered(
             "label.html",
-            style=style,
+            style,
             labelling=self,
             unfolded=unfolded,
             question=self.question,
@@ -166,8 +166,6 @@ class Labelling(Clickable):
             total=len(self.questions),
             file=str(questions_file(self._dataset)),
             can_undo=bool(self._written),
-            said=self.said,
-            bad=self.is_bad,
         )
 
     def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
@@ -293,17 +291,15 @@ class Preferring(Clickable):
         """Return how it stands; no name is in it before the end. With a style, of a page that nobody can click."""
         trial, done = self.now, self.done
         is_over = trial is None or self._is_ended
-        return render(
+        return self.rendered(
             "prefer.html",
-            style=style,
+            style,
             trial=trial,
             total=len(self.trials),
             done=done,
             alike=self._blind.alike,
             result=self.result if is_over else None,
             can_undo=bool(self._made),
-            said=self.said,
-            bad=self.is_bad,
         )
 
     def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
@@ -359,3 +355,20 @@ def prefer(
     if not found.trials:
         found.said = "Both variants show the same for every question; name two others, as in prefer(run, ['A', 'C'])."
     return found
+
+
+class RatingPage(Rating, Clickable):
+    """Answers to be rated, in a notebook."""
+
+
+def rate(run: Comparison | Path | str, *, n: int = LABELS, by: str = "") -> RatingPage:
+    """Rate answers of a run without the names of its variants: good, bad, or cannot tell.
+
+    Those are shown whose labels narrow the main comparison most, as `rag-lab labels ask` draws them. What is clicked is
+    kept in `labels.jsonl` of the run folder at once; the report then shows the judge, the labels, and both together.
+
+    Args:
+        n: labels to be asked for; a larger number later goes on with the same draw.
+        by: who rates; the name of the user where empty. Two people rate the same answers, and do not see each other's.
+    """
+    return RatingPage(run if isinstance(run, Comparison) else read_comparison(run), n, by)

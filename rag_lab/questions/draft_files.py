@@ -41,12 +41,12 @@ def settled(dataset: Dataset) -> tuple[dict[str, Line], dict[str, Line], list[Qu
 
     A draft without a review goes, and so does what was made of a heading, and nobody has labelled.
     """
-    lines, kept = _lines(dataset.path / QUESTIONS_FILE), {}
+    lines, kept = read_lines(dataset.path / QUESTIONS_FILE), {}
     for text, line in lines.items():
         is_stub = DRAFTED in line.get("tags", ()) and not line.get("evidence", line.get("answers"))
         if REVIEW in line or not ("draft" in line or is_stub):
             kept[text] = line
-    fallen = _lines(dataset.path / FALLEN_FILE)
+    fallen = read_lines(dataset.path / FALLEN_FILE)
     fallen = {text: line for text, line in fallen.items() if line.get("fell", {}).get("filter") == REVIEW}
     names = {line.get("id") for text, line in lines.items() if text not in kept}
     return kept, fallen, [question for question in dataset.questions if question.question_id not in names]
@@ -68,18 +68,18 @@ def write_set(dataset: Dataset, drafted: DraftedSet, model: str) -> None:
 
     reasons = {draft.name: {"filter": name, "reason": why} for draft, name, why in drafted.fallen}
     fell = [line | {"fell": reasons[line["id"]]} for line in new(draft for draft, _, _ in drafted.fallen)]
-    _write(dataset.path / QUESTIONS_FILE, [*kept, *new(drafted.stood)])
-    _write(dataset.path / FALLEN_FILE, [*fallen, *fell])
-    _write(dataset.path / TOPICS_FILE, new(drafted.topics))
+    write_lines(dataset.path / QUESTIONS_FILE, [*kept, *new(drafted.stood)])
+    write_lines(dataset.path / FALLEN_FILE, [*fallen, *fell])
+    write_lines(dataset.path / TOPICS_FILE, new(drafted.topics))
     readme = dataset.path / README_FILE
     before = readme.read_text(encoding="utf-8").split(_TITLE)[0] if readme.exists() else ""
-    _write(readme, [f"{before}{_TITLE}\n\nBy {model}, prompt {VERSION}.\n\n```\n{drafted}\n```\n\n{GOOD_FOR}"])
+    write_lines(readme, [f"{before}{_TITLE}\n\nBy {model}, prompt {VERSION}.\n\n```\n{drafted}\n```\n\n{GOOD_FOR}"])
 
 
 def write_places(dataset: Dataset, places: Sequence[Place]) -> Path:
     """Write the places worth asking about, for somebody who writes the questions by hand."""
     path = dataset.path / PLACES_FILE
-    _write(path, [{**_place(one), "names": one.entities, "passage": one.chunk.text} for one in places])
+    write_lines(path, [{**_place(one), "names": one.entities, "passage": one.chunk.text} for one in places])
     return path
 
 
@@ -89,7 +89,7 @@ def _place(place: Place) -> Line:
             "language": place.language}  # fmt: skip
 
 
-def _lines(path: Path) -> dict[str, Line]:
+def read_lines(path: Path) -> dict[str, Line]:
     """Return the lines of a file, as they stand there, with their objects."""
     text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     found: dict[str, Line] = {}
@@ -103,7 +103,8 @@ def _lines(path: Path) -> dict[str, Line]:
     return found
 
 
-def _write(path: Path, lines: Iterable[Line | str]) -> None:
+def write_lines(path: Path, lines: Iterable[Line | str]) -> None:
+    """Write lines, as they stand or as objects, whole in place of those of a file."""
     with whole_file(path) as partial:
         texts = (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines)
         partial.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", newline="\n")

@@ -5,21 +5,26 @@ import re
 import secrets
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from urllib.parse import parse_qs
 
-from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, refuse_links_out
+from markupsafe import Markup
+
+from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, refuse_links_out, strict_json
 
 _QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
 REPORT = "report.html"
 QUESTIONS = "questions"  # the folder of their pages
 _POLICY = "script-src '"  # of a page, where one more script is allowed
 LOOPBACK = "127.0.0.1"
+_LONGEST_CLICK = 65_536  # bytes
 _MOST_STRANGERS = 64  # connections that have not shown the token: any user of this machine can open some
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -38,6 +43,7 @@ class LiveReport:
         self.name = RunFolder.open(folder).name
         self._lock = Lock()
         self._built = ("", "")  # a state and its page
+        self._ratings: tuple[str, Any, dict[str, Any]] = ("", None, {})  # a state, its comparison, pages by question
 
     def state(self) -> str:
         """Return what changes where the page does: which variants have scores, and whether the run is finished."""
@@ -62,28 +68,54 @@ class LiveReport:
         is_one = _QUESTION_PAGE.fullmatch(name) and path.is_file() and not path.is_symlink()
         return path.read_text(encoding="utf-8") if is_one else None
 
+    def rate(self, anchor: str, message: Mapping[str, Any] | None = None) -> str:
+        """Return the page on which answers are rated, or what becomes of it by a click.
+
+        They are those that were drawn, or all of the question with an anchor of the report.
+
+        Raises:
+            RagLabError: where the run has no answers, or no such question.
+        """
+        from rag_lab.comparison.comparison import read_comparison
+        from rag_lab.report.page.clicked import Rating
+        from rag_lab.report.page.templates import anchors, asset, render, script_digest
+
+        with self._lock:
+            if self._ratings[0] != self.state():
+                self._ratings = (self.state(), read_comparison(self._folder), {})
+            _, comparison, ratings = self._ratings
+            if anchor not in ratings:
+                asked = {place: name for name, place in anchors(comparison.asked).items()}
+                if anchor and anchor not in asked:
+                    raise ConfigError(unknown_name("question", anchor, asked))
+                ratings[anchor] = Rating(comparison, question_id=asked.get(anchor, ""))
+            shown: Rating = ratings[anchor]
+            if message is not None:
+                return shown.receive(message)
+            script, style, run = asset("rate.js"), asset("card.css") + asset("clicked.css"), comparison.run
+            digest, inner = f"{script_digest(script)}'; connect-src 'self", Markup(shown.to_html())  # noqa: S704 -- escaped before
+            return render("rate_page.html", run=run, inner=inner, style=style, script=script, script_digest=digest)
+
     def _page(self, state: str) -> str:
-        run = RunFolder.open(self._folder)
-        report, is_finished = run.path / REPORT, (run.path / MANIFEST_FILE).is_file()
-        if is_finished and report.is_file():
-            return report.read_text(encoding="utf-8")
         from rag_lab.comparison.comparison import read_comparison
         from rag_lab.report.page.report_page import to_html
         from rag_lab.report.page.templates import asset, render, script_digest
 
-        script = asset("live.js")
+        run = RunFolder.open(self._folder)
+        report, is_finished = run.path / REPORT, (run.path / MANIFEST_FILE).is_file()
+        script = asset("rate_links.js") + ("" if is_finished else asset("live.js"))
         scored = f"{len(run.scored())} of {len(run.variants)} variants have scores"
         try:
-            page = to_html(read_comparison(run.path))
+            is_written = is_finished and report.is_file()
+            page = report.read_text(encoding="utf-8") if is_written else to_html(read_comparison(run.path))
         except RagLabError as error:
             reason, style = str(error) if run.scored() else "", asset("card.css") + asset("style.css")
             digest = script_digest(script)
             page = render("waiting.html", run=run, scored=scored, reason=reason, style=style, script_digest=digest)
-        if is_finished:
-            return page
         # A notice, and a script that loads the page anew where the server's state is no longer this one.
         allowed = page.replace(_POLICY, f"connect-src 'self'; {_POLICY}{script_digest(script)}' '", 1)
-        notice = render("live.html", told=f"Running: {scored}.", state=state, script=script)
+        told = "" if is_finished else f"Running: {scored}."
+        notice = render("live.html", told=told, state=state, script=script)
         head, end, rest = allowed.rpartition("</body>")
         return f"{head}{notice}{end}{rest}" if end else allowed
 
@@ -139,19 +171,38 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30  # seconds that a connection may be silent
 
     def do_GET(self) -> None:
+        self._answer(None)
+
+    def do_POST(self) -> None:
+        """Take a click of the page on which answers are rated."""
+        size = self.headers.get("Content-Length", "")
+        if self.headers.get_content_type() != "application/json" or not size.isdigit() or int(size) > _LONGEST_CLICK:
+            self._refuse(HTTPStatus.BAD_REQUEST, f"A click is a JSON object of at most {_LONGEST_CLICK:,} bytes.")
+            return
+        try:
+            self._answer(dict(strict_json(self.rfile.read(int(size)))))
+        except (ValueError, TypeError):
+            self._refuse(HTTPStatus.BAD_REQUEST, "A click is a JSON object: {do, value, typed}.")
+
+    def _answer(self, click: Mapping[str, Any] | None) -> None:
         if self.headers.get("Host", "") not in (
             f"{name}:{self.server.server_port}" for name in (LOOPBACK, "localhost")
         ):
             self._refuse(HTTPStatus.FORBIDDEN, "This report is served to this machine alone, under 127.0.0.1.")
             return
-        token, *rest = self.path.partition("?")[0].removeprefix("/").split("/")
+        address, _, query = self.path.partition("?")
+        token, *rest = address.removeprefix("/").split("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(HTTPStatus.FORBIDDEN, "The token in the address is not the one that `rag-lab open` printed.")
             return
         self.server.let_in(self.request)
         report = self.server.report
         try:
-            if rest in ([""], [REPORT]):
+            if rest == ["rate"]:
+                self._send(HTTPStatus.OK, report.rate("".join(parse_qs(query).get("question", [])), click), "text/html")
+            elif click is not None:
+                self._refuse(HTTPStatus.NOT_FOUND, "The report can be read; answers can be rated, and nothing else.")
+            elif rest in ([""], [REPORT]):
                 self._send(HTTPStatus.OK, report.page(), "text/html")
             elif rest == ["state"]:
                 self._send(HTTPStatus.OK, report.state(), "text/plain")
@@ -166,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what is no GET in one sentence, too."""
+        """Answer what is neither GET nor a click in one sentence, too."""
         self._refuse(HTTPStatus(code), "The report can be read, and nothing else.")
 
     def log_message(self, *_: Any) -> None:

@@ -144,6 +144,17 @@ SECTIONS = (
         tables=lambda c: {"gain": [study_tables.gain_table(c)]},
     ),
     Section(
+        "labels",
+        "What people found good",
+        "Evidence",
+        EVERYWHERE,
+        lambda c: c.rated is not None and bool(c.rated.read[0]),
+        note="A label is 1 for a good answer and 0 for a bad one. Both together: the judge's scores on every question, "
+        "corrected by the labels (prediction-powered inference); valid however bad the judge is.",
+        sentences=lambda c: c.rated.sentences if c.rated else [],
+        tables=lambda c: {"labels": [study_tables.labels_table(c)]},
+    ),
+    Section(
         "claims",
         "Published figures",
         "Evidence",

@@ -229,6 +229,26 @@ def _percent(share: float | None) -> str:
     return DASH if share is None else f"{share:.0%}"
 
 
+def labels_table(comparison: Comparison) -> Table:
+    """Return what judge, labels, and both say of the pair whose answers people rated."""
+    pair, header = comparison.rated, ("by", "labels of", "mean", "95% interval", "weight of the judge")
+    if pair is None:
+        return Table("", header, ())
+    (variant, against), names = pair.pair, [comparison.called(one) for one in pair.pair]
+    rows = []
+    if row := comparison.pair(variant, against, pair.metric):
+        shown = (signed(row["difference"]), signed_interval(row["low"], row["high"]))
+        rows.append((f"{pair.metric} alone", "difference", *shown, DASH))
+    for which, name in ((None, "difference"), (variant, names[0]), (against, names[1])):
+        for by, weight in (("labels alone", 0.0), ("labels and judge", None)):
+            found = pair.corrected(which, weight)
+            if found.low is not None and found.high is not None:
+                told = (signed, signed_interval) if which is None else (plain, interval)
+                ends = told[1](found.low, found.high)
+                rows.append((by, name, told[0](found.mean), ends, DASH if weight == 0 else plain(found.weight)))
+    return Table(f"Answers that people found good: {names[0]} against {names[1]}", header, tuple(rows), names=2)
+
+
 def routing_tables(study: RoutingStudy) -> list[Table]:
     """Return the arms by class, the ceilings, the confusion matrix, what mistakes cost, and the learned rule."""
     where = f", with {study.where}" if study.where else ""

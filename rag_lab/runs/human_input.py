@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.wording import listing
@@ -174,8 +174,13 @@ def read_preferences(run: Path) -> list[Preference]:
 
 def add_preference(run: Path, preference: Preference) -> None:
     """Write a choice behind those that are there; `undo` takes back the last on its question and pair."""
-    line = json.dumps(asdict(preference), ensure_ascii=False).encode() + b"\n"
-    with (run / PREFERENCES_FILE).open("ab+") as file:
+    add_line(run / PREFERENCES_FILE, asdict(preference))
+
+
+def add_line(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a JSON object as the last line of a file, at once and whole."""
+    line = json.dumps(values, ensure_ascii=False).encode() + b"\n"
+    with path.open("ab+") as file:
         if file.tell():  # a line of its own also where a crash has cut the last one
             file.seek(-1, os.SEEK_END)
             line = line if file.read(1) == b"\n" else b"\n" + line

@@ -1,13 +1,11 @@
 """The one table of the steps of a pipeline, in their order: names, the keys that each reads, what is built in."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-import yaml
-
-from rag_lab._kit.registry import BuiltIn, Kind
+from rag_lab._kit.registry import kinds_of
 from rag_lab.errors import unknown_name
 from rag_lab.models.providers import SCORERS
 from rag_lab.records import Hit
@@ -145,17 +143,9 @@ _SEVERAL: dict[str, tuple[str, ...]] = {
 }
 
 
-def _kinds() -> Iterator[Kind]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # twenty times as fast as the one in Python
-    for kind in yaml.load(Path(__file__).with_name("modules.yaml").read_bytes(), loader).values():  # noqa: S506 (safe)
-        built_in = {
-            name: BuiltIn(**{**one, "target": f"{__package__}.{one['target']}"})
-            for name, one in kind["built_in"].items()
-        }
-        yield Kind(**{**kind, "built_in": built_in})
-
-
-(UNDERSTANDINGS, REWRITINGS, HYDE_WRITERS, SEARCHES, FUSIONS, SELECTIONS, RERANKERS, CONTEXTS, READERS) = _kinds()
+(UNDERSTANDINGS, REWRITINGS, HYDE_WRITERS, SEARCHES, FUSIONS, SELECTIONS, RERANKERS, CONTEXTS, READERS) = kinds_of(
+    Path(__file__).with_name("modules.yaml"), "rag_lab.stages"
+)
 
 
 class Modes:

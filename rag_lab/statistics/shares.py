@@ -1,4 +1,4 @@
-"""Shares with an interval: of a reachable gain, and of pairs that scores order rightly (the area under the ROC).
+"""Shares: of a reachable gain, of pairs that scores order rightly (the area under the ROC), and of agreement.
 
 The gain's is a ratio of two paired means, with Fieller's interval. The area is the probability that a right answer
 scores higher than a wrong one, ties counted half (Mann and Whitney 1947). Answers to one question belong together, so
@@ -6,7 +6,8 @@ what counts as an observation is a question and not an answer.
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -109,3 +110,20 @@ def _variance(area: float, n_right: int, n_wrong: int) -> float:
     others = (n_right + n_wrong) / 2 - 1
     shape = (1 - area) / (2 - area) + area / (1 + area)
     return area * (1 - area) / (n_right * n_wrong) * (1 + others * shape)
+
+
+def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
+    """Return Krippendorff's alpha of nominal ratings: 1 is full agreement, 0 that of chance, below it is worse.
+
+    Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", section D. `units` has the ratings of each thing,
+    one a person; things with one rating say nothing. None where nothing was rated twice, or all ratings are the same:
+    then there is nothing on which people could have disagreed.
+    """
+    rated = [Counter(ratings) for ratings in units if len(ratings) > 1]
+    totals = sum(rated, Counter())
+    n = totals.total()
+    by_chance = n * n - sum(count * count for count in totals.values())
+    if not by_chance:
+        return None
+    apart = sum((one.total() ** 2 - sum(count * count for count in one.values())) / (one.total() - 1) for one in rated)
+    return 1 - (n - 1) * apart / by_chance

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from rag_lab._kit.config_file import Section
-from rag_lab._kit.registry import BuiltIn, Kind
+from rag_lab._kit.registry import BuiltIn, kinds_of
 
 Unit = Literal["child", "document"]  # what a sparse index compares with a query: a piece of a file, or the whole
 
 
-@dataclass(frozen=True)
-class StoreInfo:
-    """One store: its class, the package that it imports and the distributions whose version can change results."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreInfo(BuiltIn):
+    """One store: also the distributions whose version can change results, and whether it may lie on a server."""
 
-    target: str  # module:class
-    module: str
     distributions: tuple[str, ...]
-    served: bool = False  # may lie on a server
+    served: bool = False
 
 
-STORES: dict[str, StoreInfo] = {
-    "chroma": StoreInfo("rag_lab.stores.vector_stores:ChromaStore", "chromadb", ("chromadb",), served=True),
-    "exact": StoreInfo("rag_lab.stores.engine:ExactStore", "numpy", ("numpy",)),
-    "faiss": StoreInfo("rag_lab.stores.vector_stores:FaissStore", "faiss", ("faiss-cpu",)),
-    "qdrant": StoreInfo("rag_lab.stores.vector_stores:QdrantStore", "qdrant_client", ("qdrant-client",), served=True),
-    "duckdb": StoreInfo("rag_lab.stores.vector_stores:DuckDBStore", "duckdb", ("duckdb",)),
-    "milvus": StoreInfo("rag_lab.stores.vector_stores:MilvusStore", "milvus_lite", ("milvus-lite",)),
-}
+def _store(needs: str, **rest: Any) -> StoreInfo:
+    return StoreInfo(summary=f"vectors in {needs}", needs=needs, install="rag_lab[stores]", **rest)
+
+
+(VECTOR_STORES,) = kinds_of(Path(__file__).with_name("modules.yaml"), "rag_lab.stores", _store)
+STORES = cast(Mapping[str, StoreInfo], VECTOR_STORES.built_in)
 STORE_NAMES = tuple(STORES)
-
-VECTOR_STORES = Kind(
-    "vector store",
-    "rag_lab.vector_stores",
-    {
-        name: BuiltIn(info.target, f"vectors in {info.module}", info.module, "rag_lab[stores]")
-        for name, info in STORES.items()
-    },
-    call="__call__(self, embeddings)",
-)
 
 
 class StoreConfig(Section):

@@ -55,7 +55,7 @@ class CustomStore(engine.SearchedRows):
 def store_problem(name: str) -> str:
     """Return why a store cannot be used here, in one sentence, or ''."""
     if name in STORES:
-        problem = missing_package(STORES[name].module, "rag_lab[stores]")
+        problem = missing_package(STORES[name].needs, "rag_lab[stores]")
         return f"store.name ({name}): {problem}" if problem else ""
     try:
         _load(name)

@@ -131,7 +131,7 @@ def test_what_cannot_be_measured_is_said_before_a_sweep_starts(rag_lab, experime
 def test_the_demo_is_ready_to_run(rag_lab):
     status, out, _ = rag_lab("sweep", checkout_file(DEMO), "--dry-run")
     assert status == 0
-    assert int(out.split(" variants (one_factor)")[0].split()[-1]) == 6
+    assert int(out.split(" variants (one_factor)")[0].split()[-1]) == 7
 
 
 def test_an_export_tells_what_it_loses(rag_lab, tmp_path):

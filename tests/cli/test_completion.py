@@ -53,7 +53,7 @@ def offered(*words):
         (["ask", "why?", "--set", "rerank.name", "=", "c"], ["cross_encoder"]),
         (
             ["ask", "why?", "--set", "rerank.na"],
-            ["rerank.name=none", "rerank.name=cross_encoder", "rerank.name=query_likelihood"],
+            ["rerank.name=none", "rerank.name=cross_encoder", "rerank.name=query_likelihood", "rerank.name=maxsim"],
         ),
         (["vary", "rerank.name", "=", "none,q"], ["none,query_likelihood"]),
         (["vary", "query.hyde", "="], ["none", "always", "classified", "suggested"]),

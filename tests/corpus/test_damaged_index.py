@@ -76,7 +76,7 @@ def test_any_damaged_file_is_found_named_and_made_again(
     name: Any, damage: Callable[[Path], None], guarded: Path, tmp_path: Path, embedder: Any,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    pytest.importorskip(STORES[name].module)
+    pytest.importorskip(STORES[name].needs)
 
     def opened() -> CorpusIndex:
         return open_index(guarded, CONFIG, embedder, home=tmp_path / "home", store=StoreConfig(name=name))

@@ -266,7 +266,7 @@ def test_a_judge_is_tried_in_the_language_it_is_used_in(tmp_path):
     save_check(found, tmp_path)
     assert "prompts in german" in str(found)
     assert "prompts in german" in judge_banner(judge.identity(), tmp_path, "german")
-    assert judge_banner("scripted:judge-a", tmp_path, "german").endswith(")")
+    assert "Asked again: the same score" in judge_banner("scripted:judge-a", tmp_path, "german")
     assert "was not checked: run `rag-lab judge check scripted:judge-a`" in judge_banner(judge.identity(), tmp_path)
     assert "ragas.noise_sensitivity" in judged_metrics(False)
     assert "ragas.noise_sensitivity" not in judged_metrics(False, "german")

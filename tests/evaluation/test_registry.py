@@ -20,6 +20,7 @@ from rag_lab.evaluation.registry import (
     parse_name,
     problems,
     split_names,
+    with_judges,
 )
 from rag_lab.evaluation.trace_measures import NOT_HERE
 from rag_lab.models.truncation import estimated_tokens
@@ -166,3 +167,24 @@ def test_calls_and_prompts_are_those_that_are_made(metric):
     longest = max(estimated_tokens(request.messages[0].content) for request in judge.requests)
     texts = estimated_tokens(TEXT) * 3 + 40  # the passages; question, answer and reference
     assert 0.85 * CALLS[metric].prompt_tokens <= longest <= CALLS[metric].prompt_tokens + texts
+
+
+def test_a_metric_may_name_a_judge_of_its_own():
+    name = "ragas.faithfulness by ollama:qwen3:8b?base_url=http://127.0.0.1:9"
+    parsed = parse_name(name)
+    assert (parsed.name, parsed.info.name, parsed.is_custom) == (name, "ragas.faithfulness", False)
+    assert parsed.judge == "ollama:qwen3:8b?base_url=http://127.0.0.1:9"
+    assert problems([name], has_judge=False) == []
+    for wrong in ("retrieval.mrr@10 by gemini:x", "ragas.faithfulness by "):
+        (problem,) = problems([wrong], has_judge=True)
+        assert "names a judge" in problem
+
+
+def test_of_several_judges_the_others_score_the_judged_metrics_again():
+    metrics = ("ragas.faithfulness", "retrieval.mrr@10", "ragas.context_precision")
+    found, judge = with_judges(metrics, ["a:one", "b:two"])
+    assert judge == "a:one"
+    assert found == (*metrics, "ragas.faithfulness by b:two", "ragas.context_precision by b:two")
+    assert with_judges(found, ["a:one", "b:two"]) == (found, "a:one")
+    assert with_judges(metrics, "a:one") == (metrics, "a:one")
+    assert with_judges(metrics, None) == (metrics, None)

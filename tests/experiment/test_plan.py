@@ -71,7 +71,7 @@ def test_models_of_every_variant_are_checked_but_not_those_that_no_variant_uses(
 
 
 def test_a_store_that_is_not_installed_is_said_before_anything_runs(experiment, monkeypatch):
-    monkeypatch.setitem(STORES, "faiss", replace(STORES["faiss"], module="nobodys_faiss"))
+    monkeypatch.setitem(STORES, "faiss", replace(STORES["faiss"], needs="nobodys_faiss"))
     with pytest.raises(ExperimentError, match=r"store.name \(faiss\): .*pip install 'rag_lab\[stores\]'"):
         plan(experiment(factors={"store.name": ["chroma", "faiss"]}))
 

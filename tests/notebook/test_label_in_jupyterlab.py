@@ -1,5 +1,7 @@
 """Preferring and labelling in a real JupyterLab: keys, clicks, and what stays where no kernel is."""
 
+import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -8,6 +10,7 @@ from browser import browser, needs_browser
 from jupyter_lab import jupyter_lab, open_notebook, run_all
 from run_folder_fixture import build_unlabelled
 
+from rag_lab.runs.answer_labels import LABELS_FILE, read_labels
 from rag_lab.runs.human_input import read_preferences
 
 pytestmark = [pytest.mark.slow, needs_browser]
@@ -21,19 +24,32 @@ config = PipelineConfig().override(
 label(rl.Pipeline("docs", config, progress=False), "When is the oil changed?")"""
 
 
+def write_drafts(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "oil.md").write_text("The oil is changed every 2,000 hours. It is hot then.")
+    lines = [
+        {"id": f"d{n}", "question": text, "answers": ["2,000 hours"], "draft": {"passage": "Every 2,000 hours."}}
+        for n, text in enumerate(("When is it changed?", "How hot?"))
+    ]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
 def test_keys_choose_clicks_label_and_the_page_stays(tmp_path: Path) -> None:
     run = build_unlabelled(tmp_path / "run", 12, 3)
     books = tmp_path / "books"
     (books / "docs").mkdir(parents=True)
     (books / "docs" / "oil.md").write_text("The oil is changed every 2,000 hours. It is hot then.")
+    drafted = write_drafts(books / "drafted")
     cells = [f"import rag_lab as rl\nrl.prefer({str(run.path)!r}, 'B', questions=4)", LABEL]
+    cells += [f"rl.review({str(drafted)!r}, by='anna')", f"rl.rate({str(run.path)!r}, by='anna', n=6)"]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells], metadata=kernel)
     nbformat.write(book, books / "by_hand.ipynb")
     with jupyter_lab(books, tmp_path) as address, browser(1200, 2400) as page:
         open_notebook(page, address, "by_hand.ipynb")
         run_all(page)
-        page.locator(".by-hand .row[data-focus]").focus()
+        page.get_by_role("group", name="Which is better?").focus()
         for n, key in enumerate(("ArrowLeft", "ArrowRight", "ArrowDown"), start=1):
             page.keyboard.press(key)
             page.get_by_text(f"{n} of 4 judged").first.wait_for()
@@ -43,7 +59,20 @@ def test_keys_choose_clicks_label_and_the_page_stays(tmp_path: Path) -> None:
         page.get_by_role("button", name="The oil is changed every 2,000 hours.").click()
         page.get_by_text("1 of 1 labelled").first.wait_for()
         assert '"quote": "The oil is changed every 2,000 hours."' in (books / "docs" / "questions.jsonl").read_text()
-        assert page.locator(".jp-Cell").count() == 2  # no key was taken for a command of JupyterLab
+        review, rating = (page.locator(".jp-Cell").nth(n) for n in (2, 3))
+        page.get_by_role("group", name="Verdict").focus()
+        page.keyboard.press("2")  # the second class
+        page.keyboard.press("k")
+        review.get_by_text("1 of 2 reviewed").first.wait_for()
+        page.keyboard.press("x")
+        review.get_by_text("anna: 2 of 2 reviewed (1 keep, 0 edit, 1 drop).").first.wait_for()
+        page.get_by_role("group", name="Is the answer good?").focus()
+        page.keyboard.press("d")
+        rating.get_by_text(re.compile(r"1 of \d rated")).first.wait_for()
+        assert [one.rating for one in read_labels(run.path / LABELS_FILE)[0]] == ["down"]
+        (question,) = (line for line in (drafted / "questions.jsonl").read_text().splitlines())
+        assert '"class": "fuzzy"' in question and '"verdict": "keep"' in question
+        assert page.locator(".jp-Cell").count() == 4  # no key was taken for a command of JupyterLab
         page.evaluate("jupyterapp.commands.execute('docmanager:save')")
         page.wait_for_function("!jupyterapp.shell.currentWidget.context.model.dirty")
     outputs = [output for cell in nbformat.read(books / "by_hand.ipynb", 4).cells for output in cell.outputs]

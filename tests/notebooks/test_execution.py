@@ -118,11 +118,11 @@ def test_05_own_questions_asks_by_hand_where_nothing_is_drafted(folder, _home):
 def test_05_own_questions_shows_drafts_as_text_and_asks_them(folder, _home):
     path = write_dataset(folder, "drafted")
     lines = [json.loads(line) for line in (path / "questions.jsonl").read_text().splitlines()][:2]
-    lines[1]["question"] = "What does alarm <img src=x onerror=alert(1)> mean?"
+    lines[0]["question"] = "What does alarm <img src=x onerror=alert(1)> mean?"
     drafted = "".join(json.dumps(line | {"tags": ["drafted", "single"], "draft": {}}) + "\n" for line in lines)
     (path / "questions.jsonl").write_text(drafted)
     text = shown(execute("05_own_questions", folder, DATASET=str(path)))
-    for said in ("opens at 290 bar", "Alarm A7 means", "2 of 2 labelled", "&lt;img src=x"):
+    for said in ("opens at 290 bar", "0 of 2 reviewed", "2 of 2 labelled", "&lt;img src=x"):
         assert said in text
     outputs = [cell.get("outputs", []) for cell in nbformat.read(folder / "05_own_questions.ipynb", 4).cells]
     pages = [each.get("data", {}).get("text/html", "") for cell in outputs for each in cell]

@@ -1,7 +1,9 @@
 """`rag-lab open`, asked over HTTP as browsers and strangers ask it."""
 
 import http.client
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,13 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import browser, needs_browser, watch
+from browser import axe_faults, browser, needs_browser, watch
+from run_folder_fixture import build_run
 from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.report.live_report import QUESTIONS, REPORT, LiveReport, LiveServer
 from rag_lab.report.page.question_pages import FOLDER
 from rag_lab.report.page.report_page import HTML_FILE, write_report
+from rag_lab.report.page.templates import anchors
+from rag_lab.runs.answer_labels import LABELS_FILE, read_labels
 from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder
 from rag_lab.runs.variant_files import read_scores, write_scores
 
@@ -57,11 +62,16 @@ def serve():
         server.server_close()
 
 
-def ask(server, path=None, method="GET", host=None, raw=None):
+def ask(server, path=None, method="GET", host=None, click=None, kind="application/json"):
     """Return status, headers and body of a request; `path` is below the token unless it begins with a slash."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     target = path if path is not None and path.startswith("/") else f"/{server.token}/{path or ''}"
-    connection.request(method, target, headers={"Host": host} if host else {})
+    headers = {"Host": host} if host else {}
+    if click is None:
+        connection.request(method, target, headers=headers)
+    else:
+        body = click if isinstance(click, str) else json.dumps(click)
+        connection.request("POST", target, body, headers | {"Content-Type": kind})
     answer = connection.getresponse()
     body = answer.read().decode()
     connection.close()
@@ -101,7 +111,10 @@ def test_a_finished_run_is_the_very_page_of_its_folder(tmp_path, serve):
     page = write_report(run.path).read_text()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     status, headers, body = ask(serve(run.path))
-    assert (status, body) == (200, page)
+    notice = body[body.index('<aside id="live"') : body.rindex("</body>")]
+    policy = re.compile(r"connect-src 'self'; (script-src ')sha256-[^']*' '")
+    assert (status, policy.sub(r"\1", body.replace(notice, ""))) == (200, page)
+    assert '<a href="rate">Rate answers</a>' in notice and "Running" not in notice
     assert headers["Content-Type"] == "text/html; charset=utf-8"
     assert headers["Referrer-Policy"] == "no-referrer" and headers["Cache-Control"] == "no-store"
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
@@ -182,7 +195,7 @@ def test_a_run_without_scores_says_so_and_waits(tmp_path, serve):
         ({"host": "evil.example"}, 403, "this machine alone"),
         ({"host": "127.0.0.1"}, 403, "this machine alone"),
         ({"host": "localhost.evil.example:80"}, 403, "this machine alone"),
-        ({"method": "POST"}, 501, "can be read"),
+        ({"method": "PUT"}, 501, "can be read"),
         ({"method": "DELETE", "path": "plan.json"}, 501, "can be read"),
     ],
     ids=str,
@@ -253,3 +266,70 @@ def test_the_command_says_where_and_ends_quietly(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
+
+
+def test_an_answer_is_rated_over_http_without_the_name_of_its_variant(tmp_path, serve):
+    run = build_run(tmp_path / "run", 12, 2)
+    server = serve(run.path)
+    status, headers, page = ask(server, "rate")
+    assert status == 200 and headers["Content-Type"].startswith("text/html")
+    shown = page[page.index('id="clicked"') :]
+    assert "query_likelihood" not in shown and "baseline" not in shown and "0 of " in shown
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in ask(server, "rate?question=q-q001")[2]
+    status, _, inner = ask(server, "rate", click={"do": "rate", "value": "up", "typed": {"note": "  right page "}})
+    assert status == 200 and "1 of " in inner and "<html" not in inner
+    (label,), problems = read_labels(run.path / LABELS_FILE)
+    assert (label.rating, label.note, problems) == ("up", "right page", [])
+    assert "sideways" in ask(server, "rate", click={"do": "rate", "value": "sideways"})[2]
+    question = anchors(one.question_id for one in read_labels(run.path / LABELS_FILE)[0])
+    page = ask(server, f"rate?question={next(iter(question.values()))}")[2]
+    assert "of 2 rated" in page or "of 1 rated" in page
+    assert ask(server, "rate?question=q-none")[0] == 503
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"click": "{"}, 400, "JSON object"),
+        ({"click": "[1]"}, 400, "JSON object"),
+        ({"click": {}, "kind": "text/plain"}, 400, "JSON object"),
+        ({"click": {"typed": {"note": "x" * 70_000}}}, 400, "65,536 bytes"),
+        ({"click": {}, "path": "state"}, 404, "nothing else"),
+        ({"click": {}, "path": "/wrong/rate"}, 403, "token"),
+        ({"click": {}, "host": "evil.example"}, 403, "this machine"),
+    ],
+)
+def test_what_is_no_click_is_refused_in_a_sentence(tmp_path, serve, asked, status, said):
+    server = serve(build_run(tmp_path / "run", 4, 2).path)
+    found, _, body = ask(server, **{"path": "rate", **asked})
+    assert found == status and said in body
+    assert not (tmp_path / "run" / LABELS_FILE).exists()
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_browser_rates_by_keys_and_clicks_from_the_report(tmp_path, serve):
+    run = build_run(tmp_path / "run", 12, 2)
+    write_report(run.path)
+    server = serve(run.path)
+    with browser() as page:
+        seen = watch(page)
+        page.goto(server.address)
+        assert page.locator("#cards a", has_text="Rate its answers").count() == 12
+        page.get_by_text("Rate answers", exact=True).click()
+        page.wait_for_selector("#clicked .row")
+        page.keyboard.press("u")
+        page.wait_for_selector("text=/^ *1 of /")
+        page.fill("[name=note]", "no page")
+        page.click("[data-value=down]")
+        page.wait_for_selector("text=/^ *2 of /")
+        assert axe_faults(page) == []
+        server.shutdown()
+        server.server_close()
+        page.keyboard.press("u")
+        page.wait_for_selector("text=The server has ended")
+    assert seen.dialogs == [] and all("127.0.0.1" in one for one in seen.requests)
+    assert [(one.rating, one.note) for one in read_labels(run.path / LABELS_FILE)[0]] == [
+        ("up", ""),
+        ("down", "no page"),
+    ]

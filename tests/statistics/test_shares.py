@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from rag_lab.statistics.shares import auc_interval, gain_share
+from rag_lab.statistics.shares import auc_interval, gain_share, krippendorff_alpha
 
 N = 40
 RANDOM = np.random.default_rng(0)
@@ -141,3 +141,25 @@ def test_intervals_cover(n, area):
         found = auc_interval(list(zip(right[:, None].tolist(), wrong.tolist(), strict=True)))
         covered += found.low <= area <= found.high
     assert covered / 400 >= 0.91
+
+
+# Krippendorff (2011), section C: four observers, twelve units, missing data; nominal alpha is .743.
+OBSERVED = """
+1 2 3 3 2 1 4 1 2 . . .
+1 2 3 3 2 2 4 1 2 5 . 3
+. 3 3 3 2 3 4 2 2 5 1 .
+1 2 3 3 2 4 4 1 2 5 1 .
+"""
+
+
+def test_alpha_is_that_of_the_published_example():
+    rows = [line.split() for line in OBSERVED.strip().splitlines()]
+    units = [[one for one in column if one != "."] for column in zip(*rows, strict=True)]
+    assert krippendorff_alpha(units) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_alpha_is_one_where_all_agree_and_nothing_where_nothing_could_differ():
+    assert krippendorff_alpha([["keep", "keep"], ["drop", "drop"]]) == 1
+    assert krippendorff_alpha([["keep", "drop"], ["drop", "keep"]]) < 0
+    assert krippendorff_alpha([["keep", "keep"], ["keep", "keep"]]) is None
+    assert krippendorff_alpha([["keep"], ["drop"], []]) is None

@@ -251,13 +251,13 @@ def test_a_url_names_a_server(url: str) -> None:
 
 def test_every_store_that_is_installed_has_a_class_and_an_identity() -> None:
     for name in STORE_NAMES:
-        if find_spec(STORES[name].module):
+        if find_spec(STORES[name].needs):
             assert registry.store_problem(name) == ""
             assert registry.store_class(name).build
             assert registry.identity(StoreConfig(name=name))["libraries"].keys() == set(STORES[name].distributions)
 
 
 def test_a_store_that_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(STORES, "milvus", replace(STORES["milvus"], module="nobodys_milvus"))
+    monkeypatch.setitem(STORES, "milvus", replace(STORES["milvus"], needs="nobodys_milvus"))
     with pytest.raises(StoreError, match=r"^store.name \(milvus\): .* pip install 'rag_lab\[stores\]'\.$"):
         registry.store_class("milvus")

@@ -28,7 +28,7 @@ def some_of(n: int, size: int) -> st.SearchStrategy[list[int]]:
 
 @pytest.fixture(params=STORE_NAMES)
 def name(request: pytest.FixtureRequest) -> Any:
-    pytest.importorskip(STORES[request.param].module)
+    pytest.importorskip(STORES[request.param].needs)
     return request.param
 
 
@@ -106,7 +106,7 @@ def test_another_process_reads_the_same_after_the_folder_was_moved(tmp_path: Pat
     """And at the same time: sweeps run variants side by side."""
     vectors, queries = random_units(250, 7), random_units(3, 8)
     labels = ["odd" if number % 2 else "even" for number in range(250)]
-    names = [name for name in STORE_NAMES if find_spec(STORES[name].module)]
+    names = [name for name in STORE_NAMES if find_spec(STORES[name].needs)]
     here = {}
     for name in names:
         build(name, tmp_path / "partial", [f"c{number}" for number in range(250)], vectors, labels)

@@ -7,7 +7,7 @@ from rag_lab.comparison.findings.recommendation import next_command
 from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, next_steps
 from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
 from rag_lab.comparison.findings.verdict_sentences import main_effects, margin_sentence
-from rag_lab.comparison.tables import costs, hyde_study, pareto
+from rag_lab.comparison.tables import costs, hyde_study, pareto, reliability
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_sentence
@@ -48,7 +48,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     truncated = truncation_sentences(tables)
     models = run_manifest.failover_sentences({tables.called(variant): roles for variant, roles in played.items()})
     answers = sorted({small_model_note(model, "answers of this run") for model in wrote} - {""})
-    judges = [note.sentence for note in tables.judges]
+    judges = [*(note.sentence for note in tables.judges), *reliability.replications(tables)]
     if tables.is_unlabelled or metric is None:  # metrics that need no labels, as a judge's, are measured all the same
         is_scored, labels = tables.is_measured, []
         if tables.is_unlabelled:

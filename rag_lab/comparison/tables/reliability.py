@@ -1,13 +1,12 @@
 """What limits scores: variants that cannot be compared in a metric, text that models did not read, and who judged."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_lab._kit.wording import counted
+from rag_lab._kit.wording import counted, signed
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation import cutoff_caveats, judge_check, registry
@@ -124,18 +123,29 @@ def judge_notes(tables: RunTables) -> tuple[JudgeNote, ...]:
         )
         metrics = tuple(metric for metric in judged if metric in set(part["metric"]))
         sentence = f"Judged by {judge}: {', '.join(metrics)}. {banner}"
-        if (name := _FAMILY.search(str(judge))) and name[1].lower() in {
-            other[1].lower() for one in writers if (other := _FAMILY.search(one))
-        }:
-            sentence += f" It is of the family of a writer, {name[1]}, and models favour their own: take another judge."
-        if tables.main_metric in metrics and tables.run.design in ("racing", "staged", "optuna"):
-            sentence += " The search chose by this judge alone, whom its choice may please more than people."
+        is_main = tables.main_metric in metrics
+        warnings = judge_check.judge_warnings(str(judge), writers, tables.run.design if is_main else "")
+        sentence = " ".join([sentence, *warnings])
         notes.append(JudgeNote(metrics, sentence, None if check is None else check.passes))
     return tuple(notes)
 
 
+def replications(tables: RunTables) -> list[str]:
+    """Return a sentence for each reliable difference by a judge that another judge scored too: whether both find it."""
+    found = []
+    for metric in tables.quality_metrics:
+        base, by, judge = metric.partition(registry.BY)
+        rows = tables.differences[tables.differences["metric"] == base].to_dict("records") if by else []
+        for row in rows:
+            other = tables.pair(row["variant_id"], row["against"], metric)
+            if other is not None and row["verdict"] in ("better", "worse"):
+                pair = f"{tables.called(row['variant_id'])} is {row['verdict']} than {tables.called(row['against'])}"
+                is_found = "replicated by" if other["verdict"] == row["verdict"] else "not replicated by"
+                found.append(f"{pair} in {base}: {is_found} {judge} ({signed(other['difference'])}).")
+    return found
+
+
 _NOT_COMPARED = "not compared: "
-_FAMILY = re.compile(r"(?:.*[:/])?([a-zA-Z]+)")  # the first letters of a model's name, as `gemma`, `gpt`, `qwen`
 
 
 def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:

@@ -6,6 +6,7 @@ from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_sentence
 from rag_lab.errors import RagLabError
+from rag_lab.evaluation.judge_check import judge_warnings
 from rag_lab.experiment.built_in_designs import STAGED, stages_of
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast import caveats
@@ -48,8 +49,14 @@ def notes_of(plan: Plan) -> list[str]:
     """Return what is to be known of variants and metrics before it runs, and what is left out."""
     found, not_applicable = caveats.truncations_of(plan), caveats.not_applicable_sentences(plan)
     truncated = caveats.refusals(found, plan) or caveats.truncation_sentences(found, plan)
+    writers = {one.config.models.generation for one in plan.variants if one.config.answer.asks_model}
+    is_judged = plan.metrics[:1] and "judge" in plan.metrics[0].info.needs
+    first = plan.experiment.design if is_judged else ""
+    judges = enumerate(plan.experiment.judges)
+    judged = [one for n, judge in judges for one in judge_warnings(judge, writers, "" if n else first)]
+    notices = (*plan.expansion.notices, *caveats.cut_off_sentences(plan), *truncated, *judged)
     return [
-        *(f"Note: {notice}" for notice in (*plan.expansion.notices, *caveats.cut_off_sentences(plan), *truncated)),
+        *(f"Note: {notice}" for notice in notices),
         *(["\n".join(not_applicable)] if not_applicable else []),
         *(f"Left out: {problem}" for problem in plan.dataset.problems),
     ]
@@ -104,8 +111,7 @@ def models_table(plan: Plan) -> Table:
     with modules_from(plan.folder):
         for variant in plan.variants:
             used |= models_used(variant.config, metrics, asked=True).items()
-    if plan.experiment.judge is not None:
-        used.add(("judge", plan.experiment.judge))
+    used |= {("judge", judge) for judge in plan.experiment.judges}
     return Table("Models", ("role", "model"), tuple(sorted(used)), 2)
 
 

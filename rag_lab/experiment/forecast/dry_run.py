@@ -64,7 +64,8 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: planned.PlanTree | None = N
             stages += [stage.name for stage in pipeline.stages]
             traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
             for metric in judged:
-                _count_scores(metric, traces, scores, tally, experiment.judge or "", thinking)
+                named = registry.parse_name(metric.name).judge if registry.find_info(metric.name) else ""
+                _count_scores(metric, traces, scores, tally, named or experiment.judge or "", thinking)
             if tree is not None:
                 settings = {key: value for key, value in variant.config.flat().items() if key in varied}
                 steps = [(_INDEX, str(pipeline.index.path))]
@@ -124,7 +125,10 @@ def _count_scores(
         reads, n_calls = metric.info.reads, metric.info.calls
         calls = None if n_calls is None else registry.JudgeCalls(n_calls, 0, 0)
     else:
-        reads, calls = frozenset(FIELDS[n] for n in metric.needs if n in FIELDS), registry.CALLS[metric.name]
+        reads, calls = (
+            frozenset(FIELDS[n] for n in metric.needs if n in FIELDS),
+            registry.CALLS[registry.parse_name(metric.name).info.name],
+        )
     for each in traces:
         if (key := evaluate.score_key(metric, identity, each.trace)) is not None:
             # The keys that stand for the open fields that it depends on belong to the score's key.

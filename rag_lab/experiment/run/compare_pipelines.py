@@ -45,7 +45,7 @@ def compare(
     correction: randomization.Correction = "max_t",
     pairs: families.Pairs = "baseline",
     margin: Mapping[str, float] | None = None,
-    judge: str | None = None,
+    judge: str | Sequence[str] | None = None,
     judge_language: str = "",
     metric_embedding: str | None = None,
     repeats: int = 1,
@@ -67,7 +67,7 @@ def compare(
         pairs: every variant against the `baseline`, or `all` pairs; with more comparisons, each is harder to find.
         margin: by metric the largest mean loss that you would accept, so that what costs less may be used, or left out.
             Of pipelines it is declared before they run, of a folder it is shown as post hoc.
-        judge: a model, where a metric needs one.
+        judge: a model, where a metric needs one; of several each further one scores the judged metrics again.
         judge_language: of the examples in the judge's prompts, as german; English where empty.
         metric_embedding: the model that metrics embed with; that of the first pipeline where None.
         repeats: how often each question is asked.
@@ -88,7 +88,7 @@ def compare(
     first = next(iter(pipelines.values()))
     chosen = [question for question in first.dataset.questions if not ids or question.question_id in ids]
     is_labelled = any(question.is_labelled for question in chosen)
-    metrics = tuple(metrics) or registry.default_metrics(chosen)
+    metrics, judge = registry.with_judges(tuple(metrics) or registry.default_metrics(chosen), judge)
     if problems := registry.problems(metrics, judge is not None, language=judge_language):
         raise ConfigError(" ".join(problems))
     parsed = [registry.parse_name(metric) for metric in metrics]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from rag_lab._kit import home, machine, observability
+from rag_lab._kit.config_file import read_mapping
 from rag_lab.comparison.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
@@ -231,27 +232,7 @@ class VariantWork:
 
 
 CLASS_TO_HYDE = "CLASS2HYDE"
-# The names that researchers know, and the configuration keys behind them. papermill injects scalars only, so a notebook
-# takes these by name and everything else from a YAML file.
-NAMES: dict[str, str] = {
-    "CHUNK_SIZE": "corpus.chunk_size",
-    "CHUNK_OVERLAP": "corpus.chunk_overlap",
-    "USE_QUERY_REWRITER": "query.rewrite",
-    "USE_HYDE": "query.hyde",
-    CLASS_TO_HYDE: "query.class_to_hyde",
-    "RETRIEVAL_MODE": "retrieval.mode",
-    "BASE_RETRIEVER_K": "retrieval.base_k",
-    "HYDE_RETRIEVER_K": "retrieval.hyde_k",
-    "RERANKER_INPUT_LIMIT": "rerank.input_limit",
-    "USE_RERANKER": "rerank.name",
-    "FINAL_K": "rerank.final_k",
-    "READER": "answer.name",
-    "QWEN3_THINKING_MODE": "answer.thinking",
-    "EMBEDDING_MODEL": "models.embedding",
-    "UNDERSTANDING_MODEL": "models.understanding",
-    "HYDE_MODEL": "models.hyde",
-    "GENERATION_MODEL": "models.generation",
-}
+NAMES: dict[str, str] = read_mapping(Path(__file__).with_name("names.yaml"))  # that researchers know, and their keys
 
 
 def to_parameters(config: PipelineConfig) -> dict[str, Any]:

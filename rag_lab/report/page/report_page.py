@@ -27,7 +27,7 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings import verdict
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.tables import costs
-from rag_lab.comparison.tables.pair_numbers import pair_numbers
+from rag_lab.comparison.tables.sum_of_parts import pair_numbers
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report import score_tables

@@ -8,7 +8,7 @@ from rag_lab._kit.home import home
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.tables.reliability import not_compared
+from rag_lab.comparison.tables.reliability import not_compared, replications
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.judge_check import Agreement, Discrimination, JudgeCheck, Objects, save_check
 from rag_lab.records import Evidence, Hit, Question, Trace
@@ -119,8 +119,8 @@ def test_files_that_only_the_longer_ranking_can_hold_are_no_gain(synthetic: Modu
 @pytest.mark.parametrize(
     ("judge", "design", "told"),
     [
-        ("transformers:HuggingFaceTB/SmolLM2-1.7B", "", "of the family of a writer, SmolLM"),
-        ("gemini:gemini-2.5-flash", "racing", "The search chose by this judge alone"),
+        ("transformers:HuggingFaceTB/SmolLM2-1.7B", "", "is of the family of a writer, SmolLM"),
+        ("gemini:gemini-2.5-flash", "racing", "The search chooses by this judge alone"),
         ("gemini:gemini-2.5-flash", "grid", ""),
     ],
 )
@@ -134,3 +134,19 @@ def test_a_judge_of_the_writer_s_family_and_a_search_by_a_judge_alone_are_named(
     (note,) = compare(run.path).judges
     assert (told in note.sentence) and note.sentence.startswith(f"Judged by {judge}: ragas.faithfulness.")
     assert ("family" in note.sentence) == ("family" in told) and ("search" in note.sentence) == ("search" in told)
+
+
+def test_a_judged_difference_is_replicated_where_a_second_judge_finds_it(  # type: ignore[no-untyped-def]
+    synthetic, tmp_path
+):
+    plans = {"base": {}, "always": {"query.hyde": "always"}, "none": {"rerank.final_k": 3}}
+    worse, better, random = np.full(30, 0.4), np.full(30, 0.9), np.random.default_rng(0).random(30)
+    first = {"base": worse, "always": better, "none": better}
+    second = {"base": random, "always": random + 0.3, "none": random}
+    metrics = {"ragas.faithfulness": first, "ragas.faithfulness by b:two": second}
+    run = synthetic.write_run(tmp_path / "run", plans, metrics, judge="a:one")
+    told = replications(read_comparison(run.path))
+    assert len(told) == 2
+    assert "B (always) is better than A (base) in ragas.faithfulness: replicated by b:two" in told[0]
+    assert "C (none) is better than A (base) in ragas.faithfulness: not replicated by b:two" in told[1]
+    assert told[0] in conclusions(read_comparison(run.path))

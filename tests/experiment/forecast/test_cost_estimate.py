@@ -1,5 +1,6 @@
 """What a dry run counts and what it will cost, by measured rates."""
 
+import json
 import logging
 
 import pytest
@@ -16,10 +17,13 @@ from rag_lab.experiment.forecast.cost_estimate import (
     machine_rates,
     read_rates,
 )
-from rag_lab.experiment.forecast.describe import cost_notes, models_table
+from rag_lab.experiment.forecast.describe import cost_notes, models_table, notes_of
 from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import VariantState
 from rag_lab.memory.ledger import Ledger
+from rag_lab.models import shared
+from rag_lab.models.providers import CHAT_MODELS
+from rag_lab.testing import ScriptedChat
 
 pytestmark = pytest.mark.slow
 
@@ -319,3 +323,23 @@ def test_a_broken_file_is_said_and_measured_anew(tmp_path, caplog, text):
     assert RATES_FILE in caplog.text
     keep_rates(tmp_path, [Rate("generate", "m", 1, 1.0)])
     assert len(read_rates(tmp_path)) == 1
+
+
+def test_a_second_judge_is_bounded_in_the_dry_run_asked_and_remembered(tmp_path, monkeypatch, doubles, ledger):
+    other = CHAT.replace(":9/", ":8/")
+    second = ScriptedChat(lambda request: json.dumps({"reason": "r", "verdict": 0}), name="second")
+    monkeypatch.setitem(shared._NAMED, (CHAT_MODELS.name, other, ""), second)
+    checked = write_plan(tmp_path, metrics=["ragas.context_precision"], judge=[CHAT, other])
+    name = f"ragas.context_precision by {other}"
+    assert checked.experiment.metrics == ["ragas.context_precision", name]
+    assert (checked.experiment.judge, checked.experiment.judges) == (CHAT, [CHAT, other])
+    bill = estimate(checked)
+    assert row_of(bill, name).model == other and row_of(bill, name).calls == 3 * (2 + 1)
+    scores = run(checked, ledger, monkeypatch)
+    assert calls_made(ledger)[name] == calls_made(ledger)["ragas.context_precision"] == 3 * 2
+    assert len(second.requests) == 3 * 2
+    by = {one.metric: one.value for work in scores.values() for one in work.scores if one.status == "scored"}
+    assert by["ragas.context_precision"] > 0.9 and by[name] == 0
+    assert calls_foreseen(estimate(checked)) == {}
+    notes = " ".join(notes_of(checked))
+    assert f"The judge {CHAT} is of the family of a writer" in notes and f"The judge {other} is of" in notes
