@@ -1,4 +1,4 @@
-"""How often the interval of labels and judge holds the truth, how wide it is, and how often it names the better variant.
+"""How often the interval of labels and judge holds the truth, how wide it is, and how often it names the better one.
 
 Two variants answer questions of which some are hard for both, and often alike; people find an answer good or bad. Some
 questions are labelled as `rag-lab labels ask` draws them. Judges: `perfect`, `good` (sees it through noise), `biased`
