@@ -34,6 +34,8 @@ PUBLIC = [
     "label",
     "prefer",
     "profile",
+    "rate",
+    "review",
     "status",
     "sweep",
     "traced",
