@@ -153,27 +153,27 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_398,  # 1_100
-    "_kit": 1_933,  # 1_800
+    "_kit": 1_937,  # 1_800
     "memory": 1_368,  # 1_300
     "models": 6_938,  # 7_300
     "stores": 1_285,  # 1_500
     "corpus": 4_515,  # 4_600
     "data": 2_194,  # 2_100
-    "stages": 4_766,  # 4_100
+    "stages": 4_764,  # 4_100
     "assistant": 603,  # 750
     "questions": 945,  # 600
     "corpus_profile": 332,  # 400
     "statistics": 3_466,  # 3_500
-    "evaluation": 3_084,  # 3_300
+    "evaluation": 3_057,  # 3_300
     "runs": 1_375,  # 1_200
     "comparison": 5_284,  # 4_400
-    "report": 3_303,  # 2_700
-    "experiment": 8_291,  # 7_600
-    "notebook": 2_775,  # 2_600
+    "report": 3_328,  # 2_700
+    "experiment": 8_289,  # 7_600
+    "notebook": 2_780,  # 2_600
     "testing": 1_221,  # 1_200
-    "cli": 2_924,  # 2_300
+    "cli": 2_921,  # 2_300
 }
-MOST_MODULES = 294
+MOST_MODULES = 295
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

@@ -6,7 +6,7 @@ The table in docs/adding_a_module.md shows the same; a test compares them.
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_lab._kit.config_file import read_mapping
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.registry import Kind
 from rag_lab.corpus.config import FILE_READERS, SPLITTERS
 from rag_lab.evaluation.registry import METRICS
@@ -33,8 +33,8 @@ _KINDS = (
     *(steps.SELECTIONS, steps.CONTEXTS, steps.READERS, CHAT_MODELS, METRICS, DESIGNS),
 )
 MODULE_KINDS = tuple(
-    ModuleKind(word, kind, **rest)
-    for kind, (word, rest) in zip(
-        _KINDS, read_mapping(Path(__file__).with_name("module_kinds.yaml")).items(), strict=True
+    ModuleKind(word, kind, **form)
+    for kind, (word, form) in zip(
+        _KINDS, read_shipped(Path(__file__).with_name("module_kinds.yaml")).items(), strict=True
     )
 )

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from rag_lab._kit.config_file import read_mapping
+from rag_lab._kit.config_file import read_shipped
 from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError, unknown_name
 
 COMMAND = "project"
 _MODULE = Path(__file__).with_name("module.py.txt").read_text(encoding="utf-8")
 _TEST = Path(__file__).with_name("test_module.py.txt").read_text(encoding="utf-8")
-_IMPORTS = read_mapping(Path(__file__).with_name("new_imports.yaml"))  # the module of each name in new.yaml
+_IMPORTS = read_shipped(Path(__file__).with_name("new_imports.yaml"))  # the module of each name in new.yaml
 
 
 class ProjectByDefault(TyperGroup):

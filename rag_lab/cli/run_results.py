@@ -383,9 +383,8 @@ def ask(
     comparison = read_comparison(run)
     by_letter = {code: variant for variant, code in comparison.codes.items()}
     letters = [name.strip() for name in variants.split(",")] if variants else []
-    for letter in letters:
-        if letter not in by_letter:
-            raise ConfigError(unknown_name("letter of a variant", letter, by_letter))
+    if unknown := [letter for letter in letters if letter not in by_letter]:
+        raise ConfigError(unknown_name("letter of a variant", unknown[0], by_letter))
     if letters and len({*letters}) != 2:
         raise ConfigError(f"--variants takes two different letters, as B,A; got {variants!r}.")
     pair = labelled_pair(comparison, (by_letter[letters[0]], by_letter[letters[1]]) if letters else None)
@@ -394,10 +393,8 @@ def ask(
         raise ConfigError("No answer can be rated: both variants gave the same answers, or none.")
     write_json(comparison.run.path / ASKED_FILE, asked)
     drawn = pair.strata[[*dict.fromkeys(name for name, _ in asked.answers)]].value_counts()
-    one, other = (comparison.called(each) for each in pair.pair)
-    typer.echo(
-        f"{len(asked.answers)} answers, by which {one} and {other} are compared; the judge: {pair.metric or 'none'}."
-    )
+    both = " and ".join(map(comparison.called, pair.pair))
+    typer.echo(f"{len(asked.answers)} answers, by which {both} are compared; the judge: {pair.metric or 'none'}.")
     for name, count in pair.strata.value_counts().items():
         typer.echo(f"  {name:<13} {drawn.get(name, 0):>4} of {count:,} questions")
     next_steps(

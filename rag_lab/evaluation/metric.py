@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 
-from rag_lab._kit.config_file import read_mapping
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.digest import digest
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.models.protocols import ChatModel, Embedder
@@ -76,7 +76,7 @@ class MetricInfo:
         return Scale(self.low, self.high, self.higher_is_better)
 
 
-_SENTENCES = read_mapping(Path(__file__).with_name("sentences.yaml"))
+_SENTENCES = read_shipped(Path(__file__).with_name("sentences.yaml"))
 
 
 def info_of(name: str, needs: Needs, **rest: Any) -> MetricInfo:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.config_file import adapter_of, read_mapping
+from rag_lab._kit.config_file import adapter_of, read_shipped
 from rag_lab.evaluation.metric import Gap, MetricInfo, Need, Needs
 from rag_lab.records import Evidence, Passage, Trace
 
@@ -29,7 +29,7 @@ _NEED: dict[str, Need] = {
 # Measures that compare whole passages with whole reference contexts take passages as they were retrieved: a passage
 # that the token budget cut to half would count as another text, whatever it holds.
 _RAGAS_NAME = {"whole_contexts": "retrieved_contexts"}
-_METRICS = read_mapping(Path(__file__).with_name("ragas_metrics.yaml"))
+_METRICS = read_shipped(Path(__file__).with_name("ragas_metrics.yaml"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,19 +67,9 @@ ANSWERS = metric.family_of(
         partial(_against_references, compare=lambda ours, wanted: float(normalize(ours) == normalize(wanted))),
         2,
     ),
+    (metric.info_of("answer.token_f1", _WITH_REFERENCE), partial(_against_references, compare=token_f1), 2),
     (
-        metric.info_of(
-            "answer.token_f1",
-            _WITH_REFERENCE,
-        ),
-        partial(_against_references, compare=token_f1),
-        2,
-    ),
-    (
-        metric.info_of(
-            "answer.abstention",
-            _OF_ANSWER,
-        ),
+        metric.info_of("answer.abstention", _OF_ANSWER),
         lambda trace: (
             metric.NOTHING_TO_READ
             if trace.has_nothing_to_read
@@ -88,13 +78,7 @@ ANSWERS = metric.family_of(
         2,
     ),
     (
-        metric.info_of(
-            "answer.words",
-            _OF_ANSWER,
-            high=None,
-            higher_is_better=False,
-            is_cost=True,
-        ),
+        metric.info_of("answer.words", _OF_ANSWER, high=None, higher_is_better=False, is_cost=True),
         lambda trace: float(len(_answer(trace).text.split())),
         1,
     ),
@@ -142,11 +126,7 @@ def _citations(trace: Trace) -> tuple[list[Passage], int]:
 CITATIONS = metric.family_of(
     (metric.info_of("citations.precision", _WITH_EVIDENCE), _precision, 2),
     (metric.info_of("citations.recall", _WITH_EVIDENCE), _recall, 3),
-    (
-        metric.info_of("citations.validity", _OF_ANSWER),
-        lambda trace: _share_cited(trace, lambda _: True),
-        1,
-    ),
+    (metric.info_of("citations.validity", _OF_ANSWER), lambda trace: _share_cited(trace, lambda _: True), 1),
     (metric.info_of("citations.quotes_verified", _OF_ANSWER), _quotes_verified, 1),
 )
 
@@ -175,16 +155,9 @@ def _forbidden_fact(trace: Trace) -> float:
 ACCESS = metric.Family(
     (
         metric.info_of(
-            "access.leak",
-            frozenset({"ranking", "rights"}),
-            higher_is_better=False,
-            fields=frozenset({"ranked"}),
+            "access.leak", frozenset({"ranking", "rights"}), higher_is_better=False, fields=frozenset({"ranked"})
         ),
-        metric.info_of(
-            "access.told",
-            frozenset({"answer", "forbidden"}),
-            higher_is_better=False,
-        ),
+        metric.info_of("access.told", frozenset({"answer", "forbidden"}), higher_is_better=False),
     ),
     lambda name, info, argument, tools: (
         metric.TraceMetric(name, info.needs, _forbidden_fact)

@@ -19,13 +19,13 @@ class Reviewing(Clickable):
 
     def __init__(self, dataset: Dataset, by: str) -> None:
         self._dataset, self.by = dataset, by
-        if not self.lines:
+        lines = self.lines
+        if not lines:
             advice = f"rag-lab questions draft {dataset.path} --model provider:name"
             raise ConfigError(f"{dataset.name} has no drafts to review; draft some: {advice}")
-        self._names = [str(line["id"]) for line in self.lines]
-        seen = {line["id"] for line in self.lines if verdict_of(line, by)}
-        self._place = next((n for n, name in enumerate(self._names) if name not in seen), 0)
-        self._class = ""
+        self._names = [str(line["id"]) for line in lines]
+        self._place = next((n for n, line in enumerate(lines) if not verdict_of(line, by)), 0)
+        self._edits: dict[str, str] = {}  # question, answer and class that were typed, and not decided on yet
 
     @property
     def lines(self) -> list[Line]:
@@ -47,14 +47,14 @@ class Reviewing(Clickable):
 
         An empty verdict takes one back.
         """
-        chosen = query_class or self._class
+        chosen = query_class or self._edits.get("class", "")
         write_verdict(self._dataset, self._names[self._place], self.by, verdict, question, answer, chosen)
         if verdict:
             self.go(1)
 
     def go(self, steps: int) -> None:
         """Turn to another draft, so many further on; the first and the last are the ends."""
-        self._place, self._class = min(max(0, self._place + steps), len(self._names) - 1), ""
+        self._place, self._edits = min(max(0, self._place + steps), len(self._names) - 1), {}
 
     def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
         """Do what was clicked in the page."""
@@ -62,13 +62,15 @@ class Reviewing(Clickable):
             case "decide":
                 self.decide(value, typed.get("question", ""), typed.get("answer", ""))  # type: ignore[arg-type]
             case "class":
-                self._class = value
+                self._edits = {**typed, "class": value}
             case "go":
                 self.go(int(value))
 
     def to_html(self, style: str = "") -> str:
         """Return how it stands; what others found is not in it. With a style, of a page that nobody can click."""
-        line = self.now
+        lines = self.lines
+        line = next(one for one in lines if one["id"] == self._names[self._place])
+        n_done = sum(bool(verdict_of(one, self.by)) for one in lines)
         quotes = [str(one.get("quote") or "") for one in line.get("evidence", [])]
         text = str(line["draft"].get("passage") or "\n\n".join(quotes))
         spans = (find_quote(text, quote) for quote in quotes)
@@ -80,17 +82,18 @@ class Reviewing(Clickable):
         return self.rendered(
             "review.html",
             style,
-            line=line,
+            line=line | {"question": self._edits.get("question", line["question"])},
+            answer=self._edits.get("answer", next(iter(line.get("answers") or ()), "")),
             draft=line["draft"],
             parts=[*parts, Piece(text[end:])],
             verdict=verdict_of(line, self.by).get("verdict", ""),
-            chosen=self._class or line.get("class") or "",
+            chosen=self._edits.get("class") or line.get("class") or "",
             classes=QUERY_CLASSES,
             place_now=self._place,
             total=len(self._names),
-            done=self.done,
+            done=n_done,
             by=self.by,
-            summary=review_sentences(self.lines) if self.done == len(self._names) else [],
+            summary=review_sentences(lines) if n_done == len(self._names) else [],
         )
 
 

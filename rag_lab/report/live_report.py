@@ -17,12 +17,13 @@ from urllib.parse import parse_qs
 from markupsafe import Markup
 
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.report.page.assets import asset, script_digest, with_script
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, refuse_links_out, strict_json
 
 _QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
 REPORT = "report.html"
 QUESTIONS = "questions"  # the folder of their pages
-_POLICY = "script-src '"  # of a page, where one more script is allowed
+_RUNNING = '<span>Running: {}.</span> <a href="" hidden>Load the new scores</a> '
 LOOPBACK = "127.0.0.1"
 _LONGEST_CLICK = 65_536  # bytes
 _MOST_STRANGERS = 64  # connections that have not shown the token: any user of this machine can open some
@@ -71,18 +72,17 @@ class LiveReport:
     def rate(self, anchor: str, message: Mapping[str, Any] | None = None) -> str:
         """Return the page on which answers are rated, or what becomes of it by a click.
 
-        They are those that were drawn, or all of the question with an anchor of the report.
-
-        Raises:
-            RagLabError: where the run has no answers, or no such question.
+        They are those that were drawn, or all of the question with an anchor of the report; a RagLabError where the run
+        has none, or no such question.
         """
         from rag_lab.comparison.comparison import read_comparison
         from rag_lab.report.page.clicked import Rating
-        from rag_lab.report.page.templates import anchors, asset, render, script_digest
+        from rag_lab.report.page.templates import anchors, render
 
         with self._lock:
-            if self._ratings[0] != self.state():
-                self._ratings = (self.state(), read_comparison(self._folder), {})
+            state = self.state()
+            if self._ratings[0] != state:
+                self._ratings = (state, read_comparison(self._folder), {})
             _, comparison, ratings = self._ratings
             if anchor not in ratings:
                 asked = {place: name for name, place in anchors(comparison.asked).items()}
@@ -97,27 +97,26 @@ class LiveReport:
             return render("rate_page.html", run=run, inner=inner, style=style, script=script, script_digest=digest)
 
     def _page(self, state: str) -> str:
-        from rag_lab.comparison.comparison import read_comparison
-        from rag_lab.report.page.report_page import to_html
-        from rag_lab.report.page.templates import asset, render, script_digest
-
         run = RunFolder.open(self._folder)
         report, is_finished = run.path / REPORT, (run.path / MANIFEST_FILE).is_file()
-        script = asset("rate_links.js") + ("" if is_finished else asset("live.js"))
         scored = f"{len(run.scored())} of {len(run.variants)} variants have scores"
+        # A notice; while the run goes on also a script that loads the page anew where the state is no longer this one.
+        script = asset("rate_links.js") + ("" if is_finished else asset("live.js"))
+        told = Markup("" if is_finished else _RUNNING).format(scored)  # noqa: S704 -- our own text
+        notice = asset("live.html").format(state=state, told=told, script=script)
+        if is_finished and report.is_file():
+            return with_script(report.read_text(encoding="utf-8"), notice, script)
+        from rag_lab.comparison.comparison import read_comparison
+        from rag_lab.report.page.report_page import to_html
+        from rag_lab.report.page.templates import render
+
         try:
-            is_written = is_finished and report.is_file()
-            page = report.read_text(encoding="utf-8") if is_written else to_html(read_comparison(run.path))
+            page = to_html(read_comparison(run.path))
         except RagLabError as error:
             reason, style = str(error) if run.scored() else "", asset("card.css") + asset("style.css")
             digest = script_digest(script)
             page = render("waiting.html", run=run, scored=scored, reason=reason, style=style, script_digest=digest)
-        # A notice, and a script that loads the page anew where the server's state is no longer this one.
-        allowed = page.replace(_POLICY, f"connect-src 'self'; {_POLICY}{script_digest(script)}' '", 1)
-        told = "" if is_finished else f"Running: {scored}."
-        notice = render("live.html", told=told, state=state, script=script)
-        head, end, rest = allowed.rpartition("</body>")
-        return f"{head}{notice}{end}{rest}" if end else allowed
+        return with_script(page, notice, script)
 
 
 class LiveServer(ThreadingHTTPServer):

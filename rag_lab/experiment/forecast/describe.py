@@ -50,8 +50,8 @@ def notes_of(plan: Plan) -> list[str]:
     found, not_applicable = caveats.truncations_of(plan), caveats.not_applicable_sentences(plan)
     truncated = caveats.refusals(found, plan) or caveats.truncation_sentences(found, plan)
     writers = {one.config.models.generation for one in plan.variants if one.config.answer.asks_model}
-    is_judged = plan.metrics[:1] and "judge" in plan.metrics[0].info.needs
-    first = plan.experiment.design if is_judged else ""
+    quality = [metric.info for metric in plan.metrics if not metric.info.is_cost]
+    first = plan.experiment.design if quality and "judge" in quality[0].needs else ""
     judges = enumerate(plan.experiment.judges)
     judged = [one for n, judge in judges for one in judge_warnings(judge, writers, "" if n else first)]
     notices = (*plan.expansion.notices, *caveats.cut_off_sentences(plan), *truncated, *judged)

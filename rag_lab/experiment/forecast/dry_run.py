@@ -49,9 +49,8 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: planned.PlanTree | None = N
     scores = Memory(home / "scores.sqlite")
     for plan in plans:
         experiment, embedding = plan.experiment, plan.expansion.baseline.config.models.embedding
-        judge = shared.chat_model(experiment.judge) if experiment.judge else None
-        thinking: int = getattr(judge, "least_thinking_tokens", 0)  # of one that cannot stop thinking
         embedder = remembered_vectors.RememberedEmbedder(shared.embedder(embedding), home / "vectors.sqlite")
+        judge = shared.chat_model(experiment.judge) if experiment.judge else None
         tools = Tools(judge, embedder, language=experiment.judge_language)
         built = [registry.build_metric(name, tools) for name in experiment.metrics]
         judged = [metric for metric in built if isinstance(metric, CostlyMetric) and "judge" in metric.needs]
@@ -64,8 +63,7 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: planned.PlanTree | None = N
             stages += [stage.name for stage in pipeline.stages]
             traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
             for metric in judged:
-                named = registry.parse_name(metric.name).judge if registry.find_info(metric.name) else ""
-                _count_scores(metric, traces, scores, tally, named or experiment.judge or "", thinking)
+                _count_scores(metric, traces, scores, tally, experiment.judge or "")
             if tree is not None:
                 settings = {key: value for key, value in variant.config.flat().items() if key in varied}
                 steps = [(_INDEX, str(pipeline.index.path))]
@@ -116,19 +114,19 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
 
 
 def _count_scores(
-    metric: CostlyMetric, traces: Sequence[PartialTrace], memory: Memory, tally: Tally, judge: str, thinking: int
+    metric: CostlyMetric, traces: Sequence[PartialTrace], memory: Memory, tally: Tally, judge: str
 ) -> None:
-    """Put in the tally the calls of the judge for those scores of `metric` that must be made."""
+    """Put in the tally the calls for those scores of `metric` that must be made: of its own judge, or of the run's."""
     identity, keyed = digest(dict(metric.identity())), dict[str, PartialTrace]()
     # How often a custom metric asks that does not say so nobody knows.
     if isinstance(metric, custom_metric.CustomMetric):
         reads, n_calls = metric.info.reads, metric.info.calls
         calls = None if n_calls is None else registry.JudgeCalls(n_calls, 0, 0)
     else:
-        reads, calls = (
-            frozenset(FIELDS[n] for n in metric.needs if n in FIELDS),
-            registry.CALLS[registry.parse_name(metric.name).info.name],
-        )
+        parsed = registry.parse_name(metric.name)
+        reads, judge = frozenset(FIELDS[n] for n in metric.needs if n in FIELDS), parsed.judge or judge
+        calls = registry.CALLS[parsed.info.name]
+    thinking: int = getattr(judge and shared.chat_model(judge), "least_thinking_tokens", 0)  # that it cannot leave out
     for each in traces:
         if (key := evaluate.score_key(metric, identity, each.trace)) is not None:
             # The keys that stand for the open fields that it depends on belong to the score's key.

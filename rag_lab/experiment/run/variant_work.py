@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from rag_lab._kit import home, machine, observability
-from rag_lab._kit.config_file import read_mapping
+from rag_lab._kit.config_file import read_shipped
 from rag_lab.comparison.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
@@ -232,7 +232,7 @@ class VariantWork:
 
 
 CLASS_TO_HYDE = "CLASS2HYDE"
-NAMES: dict[str, str] = read_mapping(Path(__file__).with_name("names.yaml"))  # that researchers know, and their keys
+NAMES: dict[str, str] = read_shipped(Path(__file__).with_name("names.yaml"))  # that researchers know, and their keys
 
 
 def to_parameters(config: PipelineConfig) -> dict[str, Any]:

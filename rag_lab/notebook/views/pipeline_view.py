@@ -19,7 +19,7 @@ from rag_lab.notebook.bench.toggles import OF_REPORTS
 from rag_lab.notebook.views.view import Box, Page, TextView, View
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Score
-from rag_lab.report.page.templates import setting
+from rag_lab.report.page.assets import setting
 from rag_lab.report.shown_comparison import shown_frame
 from rag_lab.report.table import Table
 from rag_lab.runs.variant_files import to_frame

@@ -66,7 +66,8 @@ class Rating(Clicked):
         self.answers: list[ShownAnswer] = [every[key] for key in wanted if key in every]
         if not self.answers:
             raise ConfigError("Nothing can be rated here: no answer of these variants was kept.")
-        self._place = next((n for n, one in enumerate(self.answers) if one.key not in self._labels), 0)
+        rated = self._labels
+        self._place = next((n for n, one in enumerate(self.answers) if one.key not in rated), 0)
 
     @property
     def now(self) -> ShownAnswer:
@@ -76,7 +77,8 @@ class Rating(Clicked):
     @property
     def done(self) -> int:
         """How many of the answers this person has rated or skipped."""
-        return sum(one.key in self._labels for one in self.answers)
+        rated = self._labels  # is read from the file
+        return sum(one.key in rated for one in self.answers)
 
     @property
     def _labels(self) -> dict[Key, AnswerLabel]:
@@ -87,10 +89,10 @@ class Rating(Clicked):
         """Rate what is shown, `up`, `down` or `skip`; '' takes the rating back."""
         if rating not in RATINGS:
             raise ConfigError(unknown_name("rating", str(rating), [name for name in RATINGS if name]))
-        before, now = self._labels.get(self.now.key), datetime.now(UTC).isoformat(timespec="milliseconds")
-        is_starred = star if star is not None else bool(before and before.star)
-        label = AnswerLabel(*self.now.key, rating, self.by, now, note.strip(), is_starred)
-        answer_labels.add_label(self._folder, label)
+        key, now = self.now.key, datetime.now(UTC).isoformat(timespec="milliseconds")
+        before = self._labels.get(key)
+        is_starred = bool(before and before.star) if star is None else star
+        answer_labels.add_label(self._folder, AnswerLabel(*key, rating, self.by, now, note.strip(), is_starred))
 
     def go(self, steps: int) -> None:
         """Turn to another answer, so many further on; the first and the last are the ends."""
@@ -98,12 +100,13 @@ class Rating(Clicked):
 
     def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
         """Do what was clicked in the page."""
-        note, label = typed.get("note", ""), self._labels.get(self.now.key)
+        note = typed.get("note", "")
         match action:
             case "rate":
                 self.rate(value, note)  # type: ignore[arg-type]
                 self.go(1 if value else 0)
             case "star":
+                label = self._labels.get(self.now.key)
                 self.rate(label.rating if label else "skip", note, star=not (label and label.star))
             case "go":
                 self.go(int(value))

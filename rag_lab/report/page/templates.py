@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
@@ -21,8 +18,9 @@ from rag_lab.comparison.findings import conclusions, trace_findings, verdict, ve
 from rag_lab.comparison.passages import Piece, Rank, holds_evidence, opening, pieces
 from rag_lab.comparison.tables import costs
 from rag_lab.records import Hit, Question
-from rag_lab.redaction import NO_FORMULAS, shown, visible
+from rag_lab.redaction import NO_FORMULAS, shown
 from rag_lab.report import plan_tree, score_tables, sections, study_tables
+from rag_lab.report.page.assets import FOLDER, address, prose, setting, soft
 from rag_lab.runs.omissions import asked_sentence
 
 if TYPE_CHECKING:
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from rag_lab.comparison.comparison import Comparison
     from rag_lab.runs.run_folder import VariantPlan
 
-FOLDER = Path(__file__).parent
 MOST_ROWS = 12  # of the first table; the others fold
 _LONGEST = 80  # characters of an id that are kept: with what is added a file name that every file system takes
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
@@ -109,38 +106,6 @@ def macro(template: str, name: str) -> Callable[..., Markup]:
     return found
 
 
-def script_digest(script: str) -> str:
-    """Return a script's digest in the form that a content security policy wants."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def asset(name: str) -> Markup:
-    """Return a style sheet or script of this folder, to be written into a page as it is."""
-    return Markup((FOLDER / name).read_text(encoding="utf-8"))  # noqa: S704 -- our own file
-
-
-def soft(text: str) -> Markup:
-    """Escape `text` and let long names break after dots, commas, slashes and underscores."""
-    return Markup(re.sub(r"([._/=@,])(?=[^\W\d])", r"\1<wbr>", str(escape(text))))  # noqa: S704 -- escaped before
-
-
-def prose(text: str) -> Markup:
-    """Escape a sentence, set what stands between backticks as code, and write real minus signs."""
-    signed = re.sub(r"(?<![\w.-])-(?=\d)", numbers.MINUS, str(escape(text)))
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", signed))  # noqa: S704 -- escaped before
-
-
-def setting(value: Any) -> str:
-    """Write a value of the configuration for people."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {setting(inner)}" for key, inner in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(setting(inner) for inner in value)
-    return "none" if value is None else str(value)
-
-
 def cells(table: pd.DataFrame, column: str, metric: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the rows of `metric` as group (a value of `column`) -> variant_id -> row."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
@@ -155,11 +120,6 @@ def line_numbers(line: Line) -> Markup:
     scores = (failed if status == "failed" else f"<td>{numbers.plain(value)}</td>" for value, status in line.scores)
     costs = f"<td>{numbers.seconds(line.seconds)}</td><td>{line.tokens_in:,}</td><td>{line.tokens_out:,}</td>"
     return Markup("".join(scores) + costs)  # noqa: S704 -- numbers only
-
-
-def address(wanted: Mapping[str, str | None]) -> str:
-    """Write filters of the questions as they stand in the page's address: `variant=B&metric=retrieval.ndcg%405`."""
-    return urlencode({name: visible(value) for name, value in wanted.items() if value})
 
 
 def judged(comparison: Comparison) -> set[str]:

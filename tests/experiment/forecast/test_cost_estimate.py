@@ -328,6 +328,7 @@ def test_a_broken_file_is_said_and_measured_anew(tmp_path, caplog, text):
 def test_a_second_judge_is_bounded_in_the_dry_run_asked_and_remembered(tmp_path, monkeypatch, doubles, ledger):
     other = CHAT.replace(":9/", ":8/")
     second = ScriptedChat(lambda request: json.dumps({"reason": "r", "verdict": 0}), name="second")
+    second.least_thinking_tokens = 50
     monkeypatch.setitem(shared._NAMED, (CHAT_MODELS.name, other, ""), second)
     checked = write_plan(tmp_path, metrics=["ragas.context_precision"], judge=[CHAT, other])
     name = f"ragas.context_precision by {other}"
@@ -335,6 +336,8 @@ def test_a_second_judge_is_bounded_in_the_dry_run_asked_and_remembered(tmp_path,
     assert (checked.experiment.judge, checked.experiment.judges) == (CHAT, [CHAT, other])
     bill = estimate(checked)
     assert row_of(bill, name).model == other and row_of(bill, name).calls == 3 * (2 + 1)
+    thinking = {one: row_of(bill, one).thinking_tokens for one in ("ragas.context_precision", name)}
+    assert thinking == {"ragas.context_precision": 0, name: 50 * 3 * (2 + 1)}  # each judge's own
     scores = run(checked, ledger, monkeypatch)
     assert calls_made(ledger)[name] == calls_made(ledger)["ragas.context_precision"] == 3 * 2
     assert len(second.requests) == 3 * 2
