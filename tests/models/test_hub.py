@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from tests.tiny_models import make_tiny_thinker
 
 pytestmark = pytest.mark.slow
 
+TESTS = Path(__file__).parents[1]
 IDENTITIES = """
 import json, sys, time, urllib.request
 from rag_lab.errors import ModelError
@@ -83,10 +85,9 @@ SWEEP = """
 import json, sys
 from pathlib import Path
 import pytest
-import tests
 from rag_lab.experiment.run.sweep import sweep
 
-sys.path.append(list(tests.__path__)[0])
+sys.path.append(sys.argv[3])
 from small_plans import run_jobs_here
 
 with pytest.MonkeyPatch.context() as patch:
@@ -152,7 +153,8 @@ def sweeps(folder, tiny_cross_encoder):
             shutil.rmtree(folder / "hf")
         with loopback_hub(models) as url:
             hub = url if name != "after" else "http://127.0.0.1:9"
-            done.append(printed(SWEEP, hub, folder, folder / "experiment.yaml", folder / name))
+            # Not by the name `tests`: installed packages bring a module of this name.
+            done.append(printed(SWEEP, hub, folder, folder / "experiment.yaml", folder / name, TESTS))
     return done
 
 
