@@ -7,6 +7,7 @@ form of a node costs nobody an answer: the single pass answers, as the record sa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -15,17 +16,85 @@ from typing import Any, ClassVar, TypedDict
 
 from pydantic import BaseModel
 
+from rag_lab.access import allowed_labels
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models.protocols import ChatReply, ChatRequest, Concurrent, Message
-from rag_lab.records import Passage, StageRecord, StageStatus, Trace, Visit
-from rag_lab.stages.agent import prompts
-from rag_lab.stages.agent.search_tool import SearchTool
+from rag_lab.records import Passage, Question, StageRecord, StageStatus, Trace, Visit
 from rag_lab.stages.config import AgentConfig
+from rag_lab.stages.context import render_passages
+from rag_lab.stages.generate import earlier_messages
 from rag_lab.stages.run_stage import run_stage
-from rag_lab.stages.stage import ACCESS, SUMS, ChatStage, Outcome, Stage, chat_outcome, summed
+from rag_lab.stages.stage import ACCESS, SUMS, ChatStage, Outcome, Stage, chat_outcome, shipped_chat, summed
 from rag_lab.stages.understand import read_object
 
 AGENT = "agent"
+ALL = "all"  # in place of a namespace: whatever the asker may see
+
+
+@dataclass(frozen=True)
+class SearchTool:
+    """Finds `results` units by the stages of retrieval; `context` makes what turns so many hits into passages."""
+
+    index: CorpusIndex
+    retrieval: tuple[Stage, ...]
+    results: int
+    context: Callable[[int], Stage]
+    context_tokens: int
+
+    def identity(self) -> dict[str, object]:
+        """The stages by which it searches and assembles, and how many results each search gives."""
+        stages = [dict(stage.identity()) for stage in (*self.retrieval, self.context(1))]
+        return {"stages": stages, "results": self.results}
+
+    def namespaces(self, question: Question) -> list[str]:
+        """Return what the asker may search in: `all`, and the namespaces in order where there are several."""
+        labels = self.index.chunks.labels
+        allowed = allowed_labels(labels, question)
+        names = sorted({json.loads(label)[0] for label in (labels if allowed is None else allowed)} - {""})
+        return [ALL, *names]
+
+    def find(self, asked: Question, query: str, namespace: str, memory: Memory | None, replayed: Replayed) -> Trace:
+        """Return a trace with the best `results` as `ranked`, for the rights of who `asked`."""
+        name = asked.namespace if namespace == ALL else namespace  # of those that `namespaces` returns
+        question = Question(asked.question_id, query, may_see=asked.may_see, namespace=name)
+        trace = Trace(question, search_query=query)
+        for stage in self.retrieval:
+            (trace,) = run_stage(stage, [trace], memory, replayed=replayed)
+        return replace(trace, ranked=trace.ranked[: self.results])
+
+    def longest_context(self, n: int) -> tuple[Passage, ...]:
+        """Return `n` passages that fill the budget, as a forecast counts them."""
+        text = "word " * (self.context_tokens // max(n, 1))
+        return tuple(Passage(number, "?", "?", None, 0, 0, text) for number in range(1, n + 1))
+
+
+PROMPTS_VERSION = 1  # results are remembered by it: change it with the wording
+NOTHING = "none yet"
+_PARTS = {  # what each node is shown, in order
+    "supervisor": ("question", "passages", "answer"),
+    "tool_call": ("question", "namespaces", "passages", "searched"),
+    "grade": ("question", "passages"),
+    "refine": ("question", "searched"),
+}
+_WITH_EARLIER = ("supervisor", "tool_call")  # which also read the conversation
+
+
+def node_messages(node: str, trace: Trace, namespaces: Sequence[str] = ()) -> tuple[Message, ...]:
+    """Return the chat of a node: where to go next, a call of the tool, which passages are relevant, another query."""
+    queries = [visit.query for visit in trace.visits if visit.node == "search"] or [trace.search_query or ""]
+    answer = trace.answer.text if trace.answer else NOTHING
+    says = {
+        "question": f"Question: {trace.question.text}",
+        "namespaces": f"Namespaces: {', '.join(namespaces)}",
+        "passages": f"Passages:\n{render_passages(trace.passages) or NOTHING}",
+        "searched": f"Searched: {'; '.join(filter(None, queries)) or NOTHING}",
+        "answer": f"Answer: {answer}",
+    }
+    earlier = earlier_messages(trace.remembered) if node in _WITH_EARLIER else ()
+    return shipped_chat(node, "\n\n".join(says[part] for part in _PARTS[node]), earlier)
+
+
 STATE = ("question.text", "remembered", "passages", "answer", "visits", *ACCESS)  # what a node's call depends on
 _TOKENS = 96  # of a node's reply
 
@@ -194,7 +263,7 @@ class Node(ChatStage):
 
     seed: int
 
-    VERSION = prompts.VERSION
+    VERSION = PROMPTS_VERSION
     reads: ClassVar[tuple[str, ...]] = STATE
     writes = ("visits",)
     name: ClassVar[str]
@@ -204,7 +273,7 @@ class Node(ChatStage):
 
     def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
         """Return messages and JSON schema for one state."""
-        return prompts.node_messages(self.name, trace), self.SCHEMA
+        return node_messages(self.name, trace), self.SCHEMA
 
     def visited(self, trace: Trace, found: Any) -> Visit | str:
         """Return the visit that a reply means, or why it means none."""
