@@ -185,8 +185,7 @@ def chat(
       rag-lab chat --session line-3 --as anna --dataset path/to/hr
       rag-lab chat --set answer.name=llm --set models.generation=gemini:gemini-2.5-flash
     """
-    from rag_lab.assistant.chat import Chat
-    from rag_lab.assistant.sessions import Sessions
+    from rag_lab.assistant.chat import Chat, Sessions
 
     pipeline = shared.open_pipeline(dataset, settings)
     corpus_dir = pipeline.dataset.corpus_dir

@@ -9,8 +9,7 @@ from rag_lab.corpus.chunk_store import find_quote
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.notebook.clicked_page import Clickable
-from rag_lab.questions.draft_files import Line
-from rag_lab.questions.verdicts import Verdict, drafts, review_sentences, verdict_of, write_verdict
+from rag_lab.questions.draft_files import Line, Verdict, drafts, review_sentences, verdict_of, write_verdict
 from rag_lab.records import QUERY_CLASSES
 
 

@@ -1,8 +1,9 @@
 """From documents to a set of drafted questions: written, filtered by rules, checked by a reader, and spread."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tqdm.auto import tqdm
 
@@ -11,13 +12,68 @@ from rag_lab.corpus.chunk_store import find_quote
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import ChatModel
 from rag_lab.pipeline import Pipeline
-from rag_lab.questions.filters import RULES, near_duplicates, overlap
+from rag_lab.questions.filters import RULES, agrees, near_duplicates, overlap
 from rag_lab.questions.places import find_places
-from rag_lab.questions.reader import CHECKS, Check, Passages, checked, nowhere
-from rag_lab.questions.writer import DRAFTED, Draft, WriteDraft, tasks, write
-from rag_lab.records import Question, Trace
+from rag_lab.questions.writer import DRAFTED, Draft, Kind, Run, WriteDraft, tasks, write
+from rag_lab.records import Passage, Question, Remembered, Trace
+from rag_lab.stages.generate import Generate, Parse
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import Stage
+
+Passages = tuple[Passage, ...]
+_ANSWERED: tuple[Kind, ...] = ("single", "two_passages", "follow_up")
+_TOKENS = 160
+
+
+class Check(NamedTuple):
+    """A question to the reader about drafts of some kinds; each of `reads` is one call, with these passages.
+
+    Where `finds`, an answer must agree with the draft's. Else none may; of a draft without, there may be none at all.
+    """
+
+    name: str
+    kinds: tuple[Kind, ...]
+    reads: Callable[[Draft], Sequence[Passages]]
+    finds: bool = False
+    closed_book: bool = False
+
+
+CHECKS = (
+    Check("answerable", _ANSWERED, lambda draft: [draft.passages], finds=True),
+    Check("closed_book", _ANSWERED, lambda draft: [()], closed_book=True),
+    Check("needs_both", ("two_passages",), lambda draft: [(one,) for one in draft.passages]),
+)
+
+
+def nowhere(found: Callable[[Draft], Passages]) -> Check:
+    """Return the check that nothing in the whole index answers; `found` searches it."""
+    return Check("nowhere", ("unanswerable", "forbidden"), lambda draft: [found(draft)])
+
+
+def checked(check: Check, drafts: Sequence[Draft], model: ChatModel, run: Run) -> list[tuple[Draft, str]]:
+    """Return each draft with what the reader said noted on it, and why it falls, or ''."""
+    asked = [(draft, passages) for draft in drafts for passages in check.reads(draft)]
+    traces = [
+        Trace(draft.question, remembered=Remembered(0, draft.question.history), passages=passages)
+        for draft, passages in asked
+    ]
+    answered = run(Parse(), run(Generate(model, _TOKENS, 0.0, closed_book=check.closed_book), traces))
+    notes: dict[str, list[str]] = {draft.name: [] for draft in drafts}
+    reasons = dict.fromkeys(notes, "")
+    for (draft, _), trace in zip(asked, answered, strict=True):
+        answer = trace.answer
+        said = answer.text if answer and not answer.abstained else ""
+        notes[draft.name].append(said or "no answer")
+        is_found = bool(said) and (not draft.question.answers or agrees(said, draft.question.answers, draft.language))
+        if answer is None:
+            reasons[draft.name] = f"the reader failed: {trace.stages[-1].reason}"
+        elif is_found != check.finds:
+            reasons[draft.name] = f"the reader says {said!r}" if said else "the reader finds no answer"
+    return [
+        (replace(one, checks={**one.checks, check.name: "; ".join(notes[one.name])}), reasons[one.name])
+        for one in drafts
+    ]
+
 
 _SEARCHED = 100  # passages among which a quote is looked for
 _EASY_OVERLAP = 0.6  # share of its words: drafts that BM25 finds first by so many may be half of a set

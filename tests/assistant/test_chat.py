@@ -10,8 +10,7 @@ import threading
 
 import pytest
 
-from rag_lab.assistant.chat import Chat
-from rag_lab.assistant.sessions import Sessions
+from rag_lab.assistant.chat import Chat, Sessions
 from rag_lab.config import PipelineConfig
 from rag_lab.data.questions_file import read_questions
 from rag_lab.errors import ConfigError, DamagedFile

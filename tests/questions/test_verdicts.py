@@ -8,7 +8,7 @@ from scripted_writer import write_folder
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.questions import draft_files
-from rag_lab.questions.verdicts import drafts, review_sentences, verdict_of, write_verdict
+from rag_lab.questions.draft_files import drafts, review_sentences, verdict_of, write_verdict
 
 
 @pytest.fixture

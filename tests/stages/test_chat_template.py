@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.assistant.report_stages import Review, WriteDraft, WriteOutline
+from rag_lab.assistant.report_writer import Review, WriteDraft, WriteOutline
 from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Message
