@@ -39,6 +39,9 @@ app.add_typer(models.app, name="models")
 app.add_typer(new.app, name="new")
 app.add_typer(documents.questions_app, name="questions")
 app.add_typer(store.app, name="store")
+for _app in (app, *(each.typer_instance for each in app.registered_groups)):
+    for _known in _app.registered_commands if _app else ():
+        _known.cls = shell.CommandWithExamples
 
 
 def main() -> None:

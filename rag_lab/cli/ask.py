@@ -51,17 +51,7 @@ def ask(
     ] = False,
     settings: shared.Settings = None,
 ) -> None:
-    """Answer a question from documents, with citations.
-
-    \b
-    Examples:
-      rag-lab ask "What is the torque of the ram bolts?"
-      rag-lab ask "How do I release a batch?" --set query.hyde=always --set rerank.name=query_likelihood
-      rag-lab ask "How is the filter changed?" --dataset ~/Documents/manuals --label
-      rag-lab ask "Who gets a bonus?" --dataset path/to/hr --may-see staff
-      rag-lab ask "Who gets a bonus?" --dataset path/to/hr --as anna
-      rag-lab ask "Who may travel?" --set answer.name=llm --set models.generation=gemini:gemini-2.5-flash
-    """
+    """Answer a question from documents, with citations."""
     from rag_lab import access, records
     from rag_lab.notebook.display import toy_of
 
@@ -177,13 +167,6 @@ def chat(
     """Talk with documents, with follow-up questions.
 
     A session is kept: it goes on where it was left, also after a kill. Answers cite source and page.
-
-    \b
-    Examples:
-      rag-lab chat
-      rag-lab chat --dataset ~/Documents/manuals --latest
-      rag-lab chat --session line-3 --as anna --dataset path/to/hr
-      rag-lab chat --set answer.name=llm --set models.generation=gemini:gemini-2.5-flash
     """
     from rag_lab.assistant.chat import Chat, Sessions
 
@@ -270,13 +253,6 @@ def write(
     """Write a report from documents.
 
     An outline, then each section drafted from its passages and reviewed; citations are checked.
-
-    \b
-    Examples:
-      rag-lab write "Maintenance of the press" --parts 3
-      rag-lab write "Safety rules" --style general --dataset ~/Documents/manuals
-      rag-lab write "Bonus rules" --as anna --dataset path/to/hr --set models.report=gemini:gemini-2.5-flash
-      rag-lab write --list
     """
     from rag_lab.assistant.report_writer import earlier_reports
     from rag_lab.assistant.report_writer import write as write_report

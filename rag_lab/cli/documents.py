@@ -39,14 +39,6 @@ def index(
 
     Only files that are new or changed are read, and only texts never seen are embedded. Bad files are named and left
     out. A file that is removed stays in the folder; `removed.txt` says so.
-
-    \b
-    Examples:
-      rag-lab index plant_docs
-      rag-lab index ~/Documents/manuals
-      rag-lab index path/to/my_dataset --set corpus.chunk_size=400 --set corpus.splitter=sentences
-      rag-lab index path/to/my_dataset --list
-      rag-lab index path/to/my_dataset --remove reports/draft.docx
     """
     from rag_lab.corpus.folder import list_files
     from rag_lab.corpus.rules import removing
@@ -89,12 +81,6 @@ def profile(
 
     Files, pages, languages, tables, scans, copies and revisions; how much of its chunks and pages the models of the
     settings read; every problem of a file. It is read as `rag-lab index` reads it, and nothing is read twice.
-
-    \b
-    Examples:
-      rag-lab profile ~/Documents/manuals
-      rag-lab profile ~/Documents/manuals --html profile.html
-      rag-lab profile plant_docs --set corpus.chunk_size=400
     """
     from rag_lab.config import PipelineConfig
     from rag_lab.corpus_profile.corpus_profile import profile as of_corpus
@@ -136,12 +122,6 @@ def draft(
 
     A model writes each about one place; rules and a second call check it. What stands is in questions.jsonl, the rest
     in fallen.jsonl with the reason. Every call is remembered: after Ctrl-C the same command goes on.
-
-    \b
-    Examples:
-      rag-lab questions draft docs/ --out mine --model gemini:gemini-2.5-flash
-      rag-lab questions draft mine --model ollama:qwen3:8b --n 200 --dry-run
-      rag-lab questions draft mine --by-hand
     """
     from rag_lab.data.dataset import corpus_folder, is_dataset
     from rag_lab.experiment.new_project import new_project
@@ -210,14 +190,7 @@ def check(
     json_path: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the counts as JSON.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write them as an HTML page.")] = None,
 ) -> None:
-    """Count what a dataset holds, and name what is wrong and what is missing.
-
-    \b
-    Examples:
-      rag-lab datasets check plant_docs
-      rag-lab datasets check ~/Documents/manuals
-      rag-lab datasets check plant_docs --json check.json --page check.html
-    """
+    """Count what a dataset holds, and name what is wrong and what is missing."""
     from rag_lab.data.check import check as count
     from rag_lab.data.dataset import Dataset
     from rag_lab.report.page.report_page import dataset_page
@@ -251,12 +224,6 @@ def import_(
 ) -> None:
     """Make a dataset from another format.
 
-    \b
-    Examples:
-      rag-lab datasets import squad.json datasets/my_squad
-      rag-lab datasets import scifact/ datasets/scifact --split test --language en
-      rag-lab datasets import testset.csv datasets/testset
-
     A table has RAGAs' columns: user_input, reference, reference_contexts.
     """
     from rag_lab.data.formats import import_dataset
@@ -281,12 +248,7 @@ def export(
     target: Annotated[Path, typer.Argument(help="The new folder.")],
     format: Annotated[str, typer.Option(help="beir.")] = "beir",
 ) -> None:
-    """Write a dataset as a BEIR folder.
-
-    \b
-    Example:
-      rag-lab datasets export plant_docs plant_beir
-    """
+    """Write a dataset as a BEIR folder."""
     from rag_lab.data.dataset import Dataset
     from rag_lab.data.formats import export_dataset
 

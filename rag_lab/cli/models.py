@@ -53,12 +53,6 @@ def check_judge(
 
     Does it give what each metric needs, does it tell a right answer from one made wrong, does it agree with itself? The
     result is kept, and reports of runs with this judge say it.
-
-    \b
-    Examples:
-      rag-lab judge check llamacpp:smollm2
-      rag-lab judge check openai:gpt-4.1-mini --dataset path/to/my_dataset --questions 40
-      rag-lab judge check llamacpp:smollm2 --metric ragas.faithfulness
     """
     from rag_lab.data.dataset import Dataset
     from rag_lab.evaluation import judge_check, judge_trial
@@ -100,13 +94,7 @@ def list_(
         str, typer.Option("--ollama", metavar="ADDRESS", help="An Ollama server; OLLAMA_HOST where left out.")
     ] = "",
 ) -> None:
-    """List the models that need no download: packaged ones, those of the model hub, those of Ollama.
-
-    \b
-    Examples:
-      rag-lab models list
-      rag-lab models list --ollama http://gpu-box:11434
-    """
+    """List the models that need no download: packaged ones, those of the model hub, those of Ollama."""
     from huggingface_hub import CacheNotFound, scan_cache_dir
 
     from rag_lab.models.providers import MODEL_KINDS, providers_of
@@ -146,13 +134,7 @@ def list_(
 def pull(
     model: Annotated[str, typer.Argument(help="ollama:NAME, with its tag and, elsewhere, ?base_url=ADDRESS.")],
 ) -> None:
-    """Download a model onto an Ollama server. Models of the hub download when they are first used.
-
-    \b
-    Examples:
-      rag-lab models pull ollama:llama3.2:3b
-      rag-lab models pull "ollama:bge-m3?base_url=http://gpu-box:11434"
-    """
+    """Download a model onto an Ollama server. Models of the hub download when they are first used."""
     from tqdm import tqdm
 
     from rag_lab.models.providers import EMBEDDERS, ModelSpec, split_name
@@ -186,13 +168,7 @@ def show(
     batch: Annotated[int, typer.Option(min=1, help="Sequences at a time, each of which needs a cache.")] = 1,
     measure: Annotated[bool, typer.Option("--measure", help="Load it and ask a few questions.")] = False,
 ) -> None:
-    """Say what a model is, can do and will need of this machine; nothing is loaded unless it is measured.
-
-    \b
-    Examples:
-      rag-lab models show "llamacpp:smollm2?weights=q4_0&kv=q8_0" --measure
-      rag-lab models show unsloth:qwen3-8b --batch 8
-    """
+    """Say what a model is, can do and will need of this machine; nothing is loaded unless it is measured."""
     from rag_lab.models import model_card
     from rag_lab.models.shared import chat_model
 
@@ -212,11 +188,6 @@ def check(
 
     Each request is asked in a batch and alone. Replies that differ mean that scores depend on the batch size a little;
     with `?batch_size=1` they do not.
-
-    \b
-    Examples:
-      rag-lab models check transformers:smollm2
-      rag-lab models check "transformers:qwen3-8b?4bit=true&batch_size=4" --replies 50
     """
     from rag_lab.models.local.transformers import check_batch
     from rag_lab.models.shared import chat_model

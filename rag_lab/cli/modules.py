@@ -36,11 +36,6 @@ def modules(
     """List what each part of a pipeline can be.
 
     It is built in, installed with a package, or your own; what cannot be used here says why, and how to get it.
-
-    \b
-    Example:
-      rag-lab modules
-      rag-lab modules reranker
     """
     from rag_lab.cli.module_kinds import MODULE_KINDS
 

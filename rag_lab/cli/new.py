@@ -43,16 +43,6 @@ def new_project(
     Makes a folder with questions and an experiment that fits the documents. They are read, and their profile says what
     to set. Up to eight questions are drafted from their headings: put your own in their place. Nothing that is there
     is written over.
-
-    \b
-    Examples:
-      rag-lab new mine docs/
-      rag-lab new mine docs/ --copy
-
-    \b
-    Then, from documents without labels to a report:
-      rag-lab sweep mine/experiment.yaml
-      rag-lab open results/mine
     """
     from rag_lab.data.questions_file import QUESTIONS_FILE
     from rag_lab.experiment.new_project import EXPERIMENT_FILE
@@ -110,10 +100,6 @@ def new_module(
     """Write a module of your own, its contract test, and an experiment.
 
     The experiment compares it on the demo data. The module works as it stands; what it does is yours to change.
-
-    \b
-    Example:
-      rag-lab new module reranker my_reranker
     """
     for path in write_module(kind, name, out):
         typer.echo(path)

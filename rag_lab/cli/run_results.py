@@ -68,15 +68,6 @@ def compare(
     One screen: means with intervals, variant by metric, and the differences that can be told from chance. --all prints
     the conclusions in plain sentences and every table, as the other formats do. Two runs are compared on the questions
     that both asked, with what changed between them: data, models, code, packages.
-
-    \b
-    Examples:
-      rag-lab compare results/decisive
-      rag-lab compare results/decisive --table effects --table costs
-      rag-lab compare results/decisive --format latex > decisive.tex
-      rag-lab compare results/decisive --all --pairs all --correction bh
-      rag-lab compare results/decisive --margin retrieval.ndcg@5=0.05
-      rag-lab compare results/monday results/tuesday
     """
     from rag_lab.report.compare_text import compare_screen, compare_text
     from rag_lab.runs.human_input import parse_margins
@@ -105,11 +96,6 @@ def open_(
     The page is the one in the run folder; of a run that is not finished it is made of the variants that are, and loads
     itself anew when another one is. It is served to this machine alone, under an address with a token, nothing in the
     run folder is changed, and Ctrl-C ends it.
-
-    \b
-    Examples:
-      rag-lab open results/decisive
-      rag-lab open results/decisive --no-browser --port 8765
     """
     from rag_lab.report.live_report import LiveReport, LiveServer
 
@@ -136,13 +122,6 @@ def report(
 
     It is made from the run's traces and scores alone; no model runs. Where a run has many questions and variants, what
     they did stands in a page a question, in the folder questions/ beside report.html.
-
-    \b
-    Examples:
-      rag-lab report results/decisive
-      rag-lab report results/decisive --pdf
-      rag-lab report results/decisive --one-file
-      rag-lab report results/decisive --margin retrieval.ndcg@5=0.05
     """
     from rag_lab.report.page.report_page import write_pdf, write_report
     from rag_lab.runs.human_input import parse_margins
@@ -165,11 +144,6 @@ def export(
     topics.txt, qrels.txt and a ranking of documents a variant, for ranx, ir_measures, PyTerrier or trec_eval. A
     document is a page of a paged file, and the file otherwise, also where a question's evidence names no page.
     Questions that these files score otherwise than the report are named.
-
-    \b
-    Examples:
-      rag-lab export results/decisive
-      rag-lab export results/decisive for_ranx/decisive
     """
     from rag_lab.experiment.bundle import export_run
     from rag_lab.experiment.new_project import numbered
@@ -200,12 +174,6 @@ def bundle(
 
     It holds scores and rankings of each question, plan, configurations, prompts, versions, digests of data and code,
     and the report. The texts of documents stay out, unless you ask for them; quotes in labels and answers stay in.
-
-    \b
-    Examples:
-      rag-lab bundle results/decisive
-      rag-lab bundle results/decisive for_review.ragrun.zip --documents
-      rag-lab verify decisive.ragrun.zip
     """
     from rag_lab.experiment import bundle as bundles
 
@@ -221,10 +189,6 @@ def verify(file: Annotated[Path, typer.Argument(help="A file that `rag-lab bundl
     That is every mean, interval, p and sentence, and the report. Nothing in the file is run. What differs is named with
     both values; so are data, code and packages that are not those of the run, by their digests. The exit status is 1
     where the file says what does not follow from it.
-
-    \b
-    Example:
-      rag-lab verify decisive.ragrun.zip
     """
     from rag_lab.experiment import bundle as bundles
 
@@ -247,10 +211,6 @@ def gate(
     twenty at most. A difference that cannot be told from chance is no failure: its interval says what it leaves open.
 
     The exit status is 0, or 1 where something is reliably worse or a variant has lost its scores.
-
-    \b
-    Example:
-      rag-lab gate results/today --against results/yesterday
     """
     from rag_lab.comparison.across import compare_runs
     from rag_lab.report.gate import Gate
@@ -286,13 +246,6 @@ def status(
     first has ended, by the calls that the bill says are left.
 
     The exit status is 0 while all is well, 1 where something failed or the sweep was stopped or killed.
-
-    \b
-    Examples:
-      rag-lab status
-      rag-lab status results/decisive
-      rag-lab status results/decisive --watch
-      rag-lab status results/decisive --json
     """
     from rag_lab.experiment.sweep_status import sweep_status
 
@@ -368,11 +321,6 @@ def ask(
 
     Questions with two different answers are drawn more often where the judge sees a larger difference. The draw is kept
     in the run folder; a larger --n later goes on with it.
-
-    \b
-    Examples:
-      rag-lab labels ask results/decisive
-      rag-lab labels ask results/decisive --n 60 --variants D,A
     """
     from rag_lab.comparison.comparison import read_comparison
     from rag_lab.comparison.labelled_answers import labelled_pair
@@ -408,12 +356,7 @@ def merge(
     run: RunDir,
     files: Annotated[list[Path], typer.Argument(help="labels.jsonl of other people, who rated the same run.")],
 ) -> None:
-    """Put other people's ratings to those of a run, each once; its report and `compare` then count them.
-
-    \b
-    Example:
-      rag-lab labels merge results/decisive from_anna.jsonl from_ben.jsonl
-    """
+    """Put other people's ratings to those of a run, each once; its report and `compare` then count them."""
     from rag_lab.comparison.comparison import read_comparison
     from rag_lab.runs.answer_labels import merge_labels
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.observability import LEVELS, begin_logs
 from rag_lab.cli.completion import DESIGNS
 from rag_lab.errors import ConfigError, nearest
@@ -65,6 +66,20 @@ class GroupedCommands(TyperGroup):
             ]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+class CommandWithExamples(TyperCommand):
+    """Shows below what it does the examples that examples.yaml has of it, read where help is asked for."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what it does, and its examples as they stand."""
+        super().format_help_text(ctx, formatter)
+        words = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+        blocks = read_shipped(Path(__file__).with_name("examples.yaml")).get(words, "")
+        for block in filter(None, blocks.split("\n\n")):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(f"\b\n{block}")
 
 
 def global_options(

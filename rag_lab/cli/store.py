@@ -69,13 +69,7 @@ def prune(
     larger_than: Annotated[str, typer.Option(help="With a value of more than this: 100kB, 2MB.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only what would go is printed.")] = False,
 ) -> None:
-    """Delete what all given options are true of; it is computed again where it is asked for.
-
-    \b
-    Examples:
-      rag-lab store prune --older-than 30d
-      rag-lab store prune --experiment decisive --larger-than 100kB --yes
-    """
+    """Delete what all given options are true of; it is computed again where it is asked for."""
     from rag_lab.memory import care
 
     choice = care.Choice(

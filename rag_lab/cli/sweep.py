@@ -108,27 +108,6 @@ def sweep(
 
     Where that costs little beside the rest, two questions go through each variant first; what would fail in all of
     them is said before hours are spent.
-
-    \b
-    Examples:
-      rag-lab sweep experiments/decisive.yaml --dry-run
-      rag-lab sweep experiments/decisive.yaml --jobs 2
-      rag-lab sweep my_question.yaml --out results/monday
-      rag-lab sweep my_question.yaml --retry-failed
-      rag-lab sweep experiments/decisive.yaml --only hyde-always --set corpus.chunk_size=400
-
-    \b
-    An experiment file:
-      name: reranker_and_hyde
-      question: Does classified HyDE still help once a reranker sees the top 20?
-      dataset: plant_docs          # a name that `rag-lab datasets list` shows, or a path
-      base: presets/laptop.yaml
-      factors:                     # the first value of each is the baseline
-        query.hyde: [none, always, classified]
-        rerank.name: [none, query_likelihood]
-      design: grid                 # or one_factor, fractional, random, racing, …, or module:function
-      metrics: [retrieval.ndcg@10, ragas.semantic_similarity]
-      limits: {questions: 60, answers: 20}
     """
     wants_kernels = executor == "local" and not cold and not dry_run
     with _kernels_ahead(experiment, out) if wants_kernels else nullcontext():
@@ -190,17 +169,6 @@ def plan_(
     worse by more than the margin, the questions that it takes, and what naming fewer variants would buy.
 
     The answers of a pilot are remembered, so that the sweep after it asks only the other questions.
-
-    \b
-    Examples:
-      rag-lab plan experiments/decisive.yaml
-      rag-lab plan my_question.yaml --from results/last_month
-      rag-lab plan my_question.yaml --pilot 40 --dry-run
-      rag-lab plan my_question.yaml --pilot 40
-
-    \b
-    A margin, in the experiment file, is the largest mean loss that you would accept:
-      margin: {retrieval.ndcg@5: 0.05}
     """
     from rag_lab.cli.execute import RunOptions, as_jobs, plan, run_with_status, start
     from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
@@ -239,12 +207,6 @@ def run(
     """Run one pipeline on a data set, print its scores.
 
     What earlier runs and sweeps computed is not computed again. Where no metric reads answers, none are generated.
-
-    \b
-    Examples:
-      rag-lab run --questions 40
-      rag-lab run --base laptop --set rerank.name=query_likelihood --dry-run
-      rag-lab run --dataset path/to/my_dataset --metrics retrieval.ndcg@10,answer.abstention --answers 5
     """
     from rag_lab.cli.execute import RunOptions, plan, start
     from rag_lab.experiment.new_project import run_name
@@ -297,14 +259,6 @@ def vary(
     The file is an experiment to keep, change and sweep again; it is written into experiments/, if there is such a
     folder here, else beside you, and nothing that is there is written over. Where no metric reads answers, none are
     generated.
-
-    \b
-    Examples:
-      rag-lab vary rerank.name=none,query_likelihood query.hyde=none,always --dry-run
-      rag-lab vary corpus.chunk_size=400,800,1200 --base laptop --questions 60 --jobs 2
-      rag-lab vary rerank.name=none,query_likelihood answer.thinking=false,true --design grid --answers 20 \\
-          --metrics retrieval.ndcg@10,answer.abstention
-      rag-lab vary retrieval.base_k=10,20,40 rerank.final_k=3,5 corpus.chunk_size=400,800 --design random -n 6
     """
     from rag_lab.cli.execute import RunOptions, as_jobs, plan, start
     from rag_lab.experiment.new_project import file_for, write_file

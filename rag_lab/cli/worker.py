@@ -40,12 +40,6 @@ def worker(
     Start it on any machine, and as often as you like, that has the same version and data set and sees the same store:
     by RAG_LAB_STORE=postgresql://… or, on one machine, the same RAG_LAB_HOME. What a worker computes that is stopped or
     killed is lost only as far as it was not stored; another takes its variant.
-
-    \b
-    Examples:
-      rag-lab sweep experiments/decisive.yaml --executor workers --jobs 0
-      rag-lab worker results/decisive
-      rag-lab worker decisive-3f2a91c0 --dataset /data/plant_docs --jobs 4
     """
     from rag_lab.experiment.executors.job_queue import take_variants
     from rag_lab.experiment.executors.launchers import worker_command

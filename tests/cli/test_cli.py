@@ -1,5 +1,6 @@
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 import typer
@@ -8,6 +9,7 @@ from small_dataset import write_dataset
 from synthetic_run import GRID, MAIN, factorial, write_run
 
 from rag_lab import cli
+from rag_lab._kit.config_file import read_shipped
 from rag_lab.cli.shared_options import parse_settings
 from rag_lab.cli.shell import FIRST, GROUPS
 from rag_lab.cli.sweep import DEMO
@@ -32,6 +34,17 @@ def test_every_command_explains_itself(rag_lab, command):
     if not command:
         assert "..." not in out.partition("Begin with:")[2].replace("COMMAND [ARGS]...", "")
         assert max(map(len, out.splitlines())) <= 80
+
+
+def test_help_shows_the_examples_of_a_command_each_of_a_command_that_there_is(rag_lab):
+    known = {" ".join(words) for words in commands(typer.main.get_command(cli.app))}
+    examples = read_shipped(Path(cli.__file__).with_name("examples.yaml"))
+    assert examples.keys() <= known
+    assert examples["datasets export"] in re.sub(r"^  ", "", rag_lab("datasets", "export", "--help")[1], flags=re.M)
+    shown = [
+        shlex.split(line)[1:] for text in examples.values() for line in re.findall(r"^ +(rag-lab .*[^\\])$", text, re.M)
+    ]
+    assert [words for words in shown if not {words[0], " ".join(words[:2])} & known] == []
 
 
 def test_help_lists_every_command_once_in_the_group_where_people_look(rag_lab):
