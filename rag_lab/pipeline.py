@@ -13,13 +13,14 @@ from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
+from rag_lab.corpus.chunks import Contexts
 from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, locate_all, open_index
 from rag_lab.data.dataset import Dataset, dataset_of
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
-from rag_lab.models.protocols import Embedder
+from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.rich_display import rich_display
@@ -74,7 +75,7 @@ class Pipeline:
         self.overrides: Mapping[str, Any] = {}
         self.home_override = Path(home) if home else None
         self._documents, self._asked, self._progress = documents, questions, progress
-        self._builds = True
+        self._builds = self._asks = True
         self._on_index = False  # given open, without a dataset
         self._open: dict[str, tuple[CorpusIndex, Embedder]] = {}  # by what reads, splits and embeds
 
@@ -87,7 +88,7 @@ class Pipeline:
         Indexes that are open in the one `beside` it, of the same data set and home, are shared.
         """
         pipeline = cls(dataset, config, home=home or home_folder(), progress=False)
-        pipeline._builds = config.corpus.pdf != "vision" and config.corpus.splitter != "semantic"
+        pipeline._asks, pipeline._builds = False, config.corpus.pdf != "vision" and config.corpus.splitter != "semantic"
         if beside is not None:
             pipeline._open = beside._open
         return pipeline
@@ -165,15 +166,20 @@ class Pipeline:
         """What the stages are made of; models keep what they remember in the home of this pipeline."""
         config, home, overrides = self.config, self.home, self.overrides
         models = [config.models.embedding, config.models.vision]
-        objects = [id(overrides.get(slot)) for slot in INDEX_SLOTS]
+        writes = config.corpus.context == "llm"
+        models += [config.models.understanding] if writes else []
+        objects = [id(overrides.get(slot)) for slot in (*INDEX_SLOTS, *(["understanding_model"] if writes else []))]
         key = digest([config.corpus.model_dump(), config.store.model_dump(), models, objects])
         with working_at(self.home_override):
             if key not in self._open:
                 model = shared.embedder(overrides.get("embedding_model", config.models.embedding))
                 embedder = RememberedEmbedder(model, home / "vectors.sqlite")
-                vision = None
-                if config.corpus.pdf == "vision":
-                    vision = shared.chat_model(overrides.get("vision_model", config.models.vision))
+
+                def chat(role: str) -> ChatModel:
+                    model = overrides.get(f"{role}_model", getattr(config.models, role))
+                    return shared.chat_model(model, "index")
+
+                writer = chat("understanding") if writes else None
                 index = open_index(
                     self.dataset.corpus_dir,
                     config.corpus,
@@ -183,7 +189,8 @@ class Pipeline:
                     custom_store=overrides.get("store"),
                     splitter=overrides.get("splitter"),
                     readers=overrides.get("file_readers", {}),
-                    vision=vision,
+                    vision=chat("vision") if config.corpus.pdf == "vision" else None,
+                    contexts=Contexts(config.corpus.context, writer, Memory(home / "files.sqlite"), asks=self._asks),
                     progress=self._progress,
                     build=self._builds,
                 )

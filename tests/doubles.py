@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_lab.access import access_label
+from rag_lab.corpus.chunks import Contexts
 from rag_lab.models.protocols import ChatReply, ChatRequest, Vectors
 from rag_lab.records import Chunk, Hit
 from rag_lab.stages.stage import Outcome
@@ -45,6 +46,11 @@ class Corpus:
         middle = len(parent.text) // 2 if parent.parent_id == "oven#p2" else 0
         text = parent.text[middle : middle + 60]
         return Chunk(chunk_id, parent.parent_id, parent.source, parent.page, middle, middle + len(text), text)
+
+    contexts = Contexts()
+
+    def searched_texts(self, children):
+        return [child.text for child in children]
 
     labels = frozenset({access_label("", ())})
     manifest = SimpleNamespace(page_starts={})

@@ -1,18 +1,36 @@
-"""Documents to parents, which the reader gets, and children, which are embedded."""
+"""Documents to parents, which the reader gets, and children, which are embedded; and what stands before a child there.
 
+What stands before a child is for the search alone: its text, its span and its id are the same without it. A model's
+sentence about a passage within its document is Anthropic's "contextual retrieval" (2024).
+"""
+
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
 from types import MappingProxyType
 from typing import Any
 
+from rag_lab._kit.digest import digest
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.spans import PageStarts, Span, headings, page_at, path_at, trimmed
 from rag_lab.corpus.splitters import Splitter, Unsplit, section_spans, split_spans, splitter_of
 from rag_lab.errors import ConfigError
-from rag_lab.models.protocols import Embedder
+from rag_lab.memory.results import Memory, Work
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, Message
 from rag_lab.records import Chunk, Document
+
+_PROMPT_VERSION = 1  # raised with the words
+_SYSTEM = (
+    "You are shown a document and a passage of it. Write one sentence that says what the passage is about within the "
+    "document, with the names, dates and numbers that a reader of the passage alone would miss, in the language of the "
+    "document. Reply with the sentence alone."
+)
+_MAX_TOKENS = 128
+_TOKENS_AROUND = 64  # of a chat template and of the words between document and passage
+_ASKED_AT_ONCE = 16
+_NARROWEST = 400  # characters of a document that are shown at least
 
 
 def fixed_parents(document: Document, config: CorpusConfig) -> list[Span] | None:
@@ -148,3 +166,115 @@ def _chunk(document: Document, starts: PageStarts, chunk_id: str, parent_id: str
         permissions=document.permissions,
         section=path or document.section,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a model is asked about one chunk: the document, or the part around the chunk that the model can read."""
+
+    document: str  # the same object for all chunks that are shown the same
+    passage: str
+
+    def request(self) -> ChatRequest:
+        """Return the call; what chunks have in common comes first, so that a provider may cache it."""
+        shown = f"Document:\n{self.document}\n\nPassage of this document:\n{self.passage}"
+        return ChatRequest((Message("system", _SYSTEM), Message("user", shown)), _MAX_TOKENS)
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """What stands before a chunk where it is searched: nothing, a path of headings, the file's name, or a sentence.
+
+    The `model` writes the sentence, which is remembered by what was shown. Where it writes none, the path of headings
+    stands in its place, and `problems` says so by file; `for_now` are the chunks of which another attempt may get one.
+    Where `asks` is False, as in a plan, no model is asked.
+    """
+
+    kind: str = "none"
+    model: ChatModel | None = None
+    memory: Memory | None = None
+    asks: bool = True
+    problems: dict[str, list[str]] = field(default_factory=dict, compare=False)
+    for_now: list[str] = field(default_factory=list, compare=False)
+
+    def identity(self) -> dict[str, Any]:
+        """Return whatever changes what is searched, beside the chunks; nothing where these alone are searched."""
+        if self.kind == "none":
+            return {}
+        found: dict[str, Any] = {"name": self.kind, "version": 1}
+        found |= {"model": dict(self.model.identity()), "prompt": _PROMPT_VERSION} if self.model else {}
+        return {"context": found | ({"for_now": self.for_now} if self.for_now else {})}
+
+    def before(self, documents: Sequence[Document], found: Sequence[Chunk]) -> dict[str, str]:
+        """Return what stands before each chunk, by its id; "" where that is nothing."""
+        if self.kind == "file":
+            return {one.chunk_id: one.source + (f", page {one.page}" if one.page else "") for one in found}
+        above = {(one.source, one.page): headings(one.text) for one in documents}
+        paths = {
+            one.chunk_id: path_at(above.get((one.source, one.page)) or above.get((one.source, None), []), one.start)
+            or one.section
+            for one in found
+        }
+        if self.kind != "llm":
+            return paths
+        asked = self.asked(documents, found)
+        replies = self._replies({key: one for _, key, one in asked})
+        for chunk, key, _ in asked:
+            reply = replies.get(key, ChatReply())
+            if reply.text:
+                paths[chunk.chunk_id] = reply.text
+            elif self.asks:
+                self.problems.setdefault(chunk.source, []).append(reply.error or "nothing was written to its end")
+                self.for_now.extend([chunk.chunk_id] if reply.error else [])
+        return paths
+
+    def asked(self, documents: Sequence[Document], found: Sequence[Chunk]) -> list[tuple[Chunk, str, Asked]]:
+        """Return each chunk with what a model is asked about it, and the key that its reply is remembered under."""
+        model = self.model
+        assert model is not None  # noqa: S101 - the kind is llm
+        identity, asked = digest([dict(model.identity()), _PROMPT_VERSION]), []
+        by_file = {name: list(some) for name, some in groupby(documents, key=lambda one: one.source)}
+        for name, chunks_of in groupby(found, key=lambda one: one.source):
+            some = list(chunks_of)
+            starts, text = dict[int | None, int](), ""
+            for document in by_file[name]:
+                starts[document.page] = len(text)
+                text += document.text + "\n\n"
+            longest = max(model.count_tokens(one.text) for one in some)
+            room = model.context_tokens - longest - _MAX_TOKENS - model.count_tokens(_SYSTEM) - _TOKENS_AROUND
+            step, parts = _parts(text.strip(), room, model)
+            shown = [hashlib.sha256(part.encode()).hexdigest() for part in parts]
+            for one in some:
+                middle = starts.get(one.page, 0) + (one.start + one.end) // 2
+                place = max(0, min(len(parts) - 1, (middle - step // 2) // step))
+                asked.append((one, digest([identity, shown[place], one.text]), Asked(parts[place], one.text)))
+        return asked
+
+    def _replies(self, asked: Mapping[str, Asked]) -> dict[str, ChatReply]:
+        def ask(keys: list[str]) -> dict[str, ChatReply]:
+            assert self.model is not None  # noqa: S101 - see above
+            return dict(zip(keys, self.model.generate([asked[key].request() for key in keys]), strict=True))
+
+        def encode(reply: ChatReply) -> str | None:
+            return None if reply.error else "" if reply.truncated else " ".join(reply.text.split())
+
+        work = Work("context", ask, encode, ChatReply, _ASKED_AT_ONCE)
+        replies = work.recall(self.memory, asked)
+        if self.asks:
+            made = work.do(self.memory, [key for key in asked if key not in replies])
+            replies |= {key: one if one.error else ChatReply(encode(one) or "") for key, one in made.items()}
+        return replies
+
+
+def _parts(text: str, room: int, model: ChatModel) -> tuple[int, list[str]]:
+    """Return the text, or parts of it that overlap by half, of at most `room` tokens each; and how far apart they are.
+
+    A chunk is shown with the part of whose middle it is nearest.
+    """
+    width = max(len(text), 1)
+    while True:
+        step = max(1, width // 2)
+        parts = [text[start : start + width] for start in range(0, max(1, len(text) - step), step)]
+        if width <= _NARROWEST or all(model.count_tokens(part) <= room for part in parts):
+            return step, parts
+        width = max(_NARROWEST, width * 3 // 4)

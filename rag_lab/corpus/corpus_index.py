@@ -2,7 +2,8 @@
 
 The vectors of its children, for each embedding model and store, are built when first searched; an index that is
 searched by words alone has none. The vector of a child that is longer than the model reads means its beginning; what
-follows is not searched. How much that is, is counted once and kept with the vectors.
+follows is not searched. How much that is, is counted once and kept with the vectors. What stands before a child where
+it is searched (`corpus.context`) is in no text that is shown, read or cited.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rag_lab._kit.observability import span
 from rag_lab.access import Labels, access_label, may_see
 from rag_lab.corpus import build_index as indexes
 from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
-from rag_lab.corpus.chunks import cut_identity
+from rag_lab.corpus.chunks import Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.folder import Changes, IndexedFile, file_digests, list_files, track
 from rag_lab.corpus.languages import language_of, main_language
@@ -33,7 +34,7 @@ from rag_lab.corpus.splitters import splitter_of
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.models.truncation import Truncation
-from rag_lab.records import Evidence, Hit, Level, Problem, Question
+from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
 from rag_lab.stores import registry
 from rag_lab.stores.config import StoreConfig, Unit
 from rag_lab.stores.engine import SearchedRows
@@ -42,6 +43,7 @@ from rag_lab.stores.sparse import Analyzer, AnalyzerChoice, SparseIndex, SparseN
 _COUNTS_FORMAT = 1  # raised when what is counted changes
 _COUNTS_FILE = "unread.json"
 _SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
+_NO_SENTENCE = "{} chunks are searched with the path of headings, for the model wrote no sentence of context: {}."
 _NOT_VISIBLE = "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
 TOOK = "took.json"  # with the vectors: the seconds that embedding took, of each text as first computed
 _VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
@@ -66,6 +68,7 @@ class ChildVectors:
     embedder: RememberedEmbedder
     store: StoreConfig
     override: Any = None  # an object in place of the store that is named
+    contexts: Contexts = Contexts()  # noqa: RUF009 - frozen
 
     def identity(self) -> Mapping[str, Any]:
         """Return whatever can change what a search in them finds, beside the children."""
@@ -73,6 +76,7 @@ class ChildVectors:
             "format": _VECTORS_FORMAT,
             "embedder": dict(self.embedder.identity()),
             "store": registry.identity(self.store, self.override),
+            **self.contexts.identity(),
         }
 
     def folder(self, searched: Path) -> Path:
@@ -126,8 +130,9 @@ class CorpusIndex:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What was left out of the corpus or guessed while it was read."""
-        read = self.manifest.problems
-        return self._passed_over + tuple(Problem(str(self.corpus_dir / bad["source"]), bad["reason"]) for bad in read)
+        read = [(bad["source"], bad["reason"]) for bad in self.manifest.problems]
+        read += [(source, _NO_SENTENCE.format(len(why), why[0])) for source, why in self.contexts.problems.items()]
+        return self._passed_over + tuple(Problem(str(self.corpus_dir / source), reason) for source, reason in read)
 
     @property
     def files(self) -> tuple[IndexedFile, ...]:
@@ -152,6 +157,30 @@ class CorpusIndex:
         return choice if choice != "auto" else analyzer_for(choice, self.language(self._visible(allowed)))
 
     @property
+    def contexts(self) -> Contexts:
+        """What stands before a child where it is searched."""
+        return self.vectors.contexts
+
+    def searched_texts(self, children: Sequence[Chunk]) -> list[str]:
+        """Return the texts by which children are searched: their own, behind what stands before them."""
+        if self.contexts.kind == "none":
+            return [child.text for child in children]
+        before = ((self._before[child.chunk_id], child.text) for child in children)
+        return ["\n\n".join(filter(None, both)) for both in before]
+
+    def _searched_children(self) -> list[Chunk]:
+        children = self.chunks.children()
+        return [replace(one, text=text) for one, text in zip(children, self.searched_texts(children), strict=True)]
+
+    def _searched_identity(self) -> dict[str, Any]:
+        """Return what tells searched texts from the children; which of them are for now is known once a model wrote."""
+        return self.contexts.identity() if self.contexts.model is None or self._before else {}
+
+    @cached_property
+    def _before(self) -> dict[str, str]:
+        return self.contexts.before(self.chunks.documents(), self.chunks.children())
+
+    @property
     def has_vectors(self) -> bool:
         """Whether the children's vectors are on disk, undamaged."""
         return is_whole(self.vectors.folder(self.path / indexes.SEARCHED))
@@ -170,11 +199,10 @@ class CorpusIndex:
         """
         if self.has_vectors:
             return
-        made, embedder = self.vectors, self.vectors.embedder
+        made, embedder, children = self.vectors, self.vectors.embedder, self._searched_children()
         with whole_folder(made.folder(self.path / indexes.SEARCHED)) as partial:
             if not partial:
                 return
-            children = self.chunks.children()
             before = embedder.replayed.seconds + embedder.embedded.seconds
             vectors = embedder.embed_documents([child.text for child in children])
             took = embedder.replayed.seconds + embedder.embedded.seconds - before
@@ -199,19 +227,21 @@ class CorpusIndex:
 
         No weights are loaded. What was counted is kept with what the index is searched by.
         """
-        # Weights from a hub say it only once they are here: None is not kept.
-        return None if self.vectors.embedder.most_tokens is None else self._truncation
+        # Weights from a hub say it only once they are here: None is not kept. What a model is to write is not known.
+        is_open = self.contexts.model is not None and not self.contexts.asks
+        return None if is_open or self.vectors.embedder.most_tokens is None else self._truncation
 
     @cached_property
     def _truncation(self) -> TruncatedChildren:
         embedder = self.vectors.embedder
         limit = embedder.most_tokens or 0
-        made_of = digest({"format": _COUNTS_FORMAT, "embedder": dict(embedder.identity())})
+        whole = {"format": _COUNTS_FORMAT, "embedder": dict(embedder.identity()), **self._searched_identity()}
+        made_of = digest(whole)
         folder = self.path / indexes.SEARCHED / f"unread-{made_of[:32]}"
         with whole_folder(folder) as partial:
             if partial:
                 partial.mkdir()
-                texts = {child.chunk_id: child.text for child in self.chunks.children()}
+                texts = {child.chunk_id: child.text for child in self._searched_children()}
                 counts = embedder.text_tokens(list(texts.values()), "document")
                 longer = {chunk_id: n - limit for chunk_id, n in zip(texts, counts, strict=True) if n > limit}
                 total = Truncation.of(counts, sum(map(len, texts.values())), limit)
@@ -281,8 +311,10 @@ class CorpusIndex:
         visible = self._visible(allowed)
         key = (name, self.analyzer(analyzer, visible), units, visible)
         if key not in self._sparse:
-            texts = self.chunks.children if units == "child" else self.chunks.files
-            self._sparse[key] = open_sparse(self.path / indexes.SEARCHED, *key[:2], texts, units, visible)
+            context = self._searched_identity() if units == "child" else {}
+            folder = self.path / indexes.SEARCHED / (f"context-{digest(context)[:32]}" if context else "")
+            texts = self._searched_children if units == "child" else self.chunks.files
+            self._sparse[key] = open_sparse(folder, *key[:2], texts, units, visible)
         return self._sparse[key]
 
     def text(self, hit: Hit) -> str:
@@ -334,6 +366,7 @@ def open_index(
     splitter: Any = None,
     readers: Mapping[str, Any] = MappingProxyType({}),
     custom_store: Any = None,
+    contexts: Contexts | None = None,
     progress: Watch = False,
     build: bool = True,
 ) -> CorpusIndex:
@@ -347,6 +380,7 @@ def open_index(
         home: where indexes, and all that is remembered, are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
         splitter: an object in place of the splitter that is named, as are `custom_store` and `readers` (by suffix).
+        contexts: what stands before a child where it is searched; as `config.context` says where None.
         progress: show a bar while texts are embedded, or call this with their number.
         build: False names an index that is missing without building it; its `is_built` is False.
     """
@@ -359,7 +393,7 @@ def open_index(
     else:
         remembered = RememberedEmbedder(embedder, home / "vectors.sqlite", progress)
     recipe = indexes.Recipe(config, reading, splitter_of(config, remembered, splitter))
-    vectors = ChildVectors(remembered, store, custom_store)
+    vectors = ChildVectors(remembered, store, custom_store, contexts or Contexts(config.context))
     if not build:
         return CorpusIndex(
             indexes.index_path(indexes.made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems

@@ -20,6 +20,7 @@ from rag_lab._kit.registry import Kind
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig, choices_of, dotted_keys, module_kinds
 from rag_lab.corpus.build_index import Recipe
+from rag_lab.corpus.chunks import Contexts
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.splitters import splitter_of
 from rag_lab.errors import ConfigError, ModelError, RagLabError
@@ -143,7 +144,10 @@ class _Index:
         reading = Reading(corpus, vision, _NOWHERE)
         self.language = language
         self.digest = Recipe(corpus, reading, splitter_of(corpus, embedder)).identity()
-        self.vectors_identity = {"embedder": embedder.identity(), "store": registry.identity(config.store)}
+        writer = cast(protocols.ChatModel, _Model("understanding", config.models.understanding))
+        self.contexts = Contexts(corpus.context, writer if corpus.context == "llm" else None)
+        vectors = {"embedder": embedder.identity(), "store": registry.identity(config.store)}
+        self.vectors_identity = {**vectors, **self.contexts.identity()}
 
     def analyzer(self, choice: Any) -> str:
         return analyzer_for(choice, self.language) if self.language else choice

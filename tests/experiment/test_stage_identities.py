@@ -50,6 +50,7 @@ VALUES = {
     "corpus.parents": ["page", "none", "neighbours", "fixed"],
     "corpus.parent_size": [2400, 500],
     "corpus.neighbours": [1, 2],
+    "corpus.context": ["none", "heading", "file", "llm"],
     "store.name": ["chroma", "exact"],
     "models.embedding": [EMBEDDER],
     "prompts.understanding": ["builtin", "mine.j2"],
@@ -211,6 +212,8 @@ def test_what_is_done_about_a_cut_is_read_only_where_a_model_is_sent_anything():
         ({"conversation.memory": ["none", "window"]}, {"query.rewrite": "joined"}, ALONE),
         ({"conversation.memory": ["none", "last_exchange"]}, {"answer.name": "llm"}, Readers()),
         ({"conversation.summary_every": [6, 4]}, {"query.rewrite": "joined", "conversation.memory": "summary"}, ALONE),
+        ({"corpus.context": ["none", "heading"]}, {"retrieval.mode": "bm25"}, ALONE),
+        ({"models.understanding": [CHAT, OTHER_CHAT]}, {"corpus.context": "llm"}, ALONE),
         ({"store.name": ["chroma", "exact"]}, {"rerank.name": "mine:Reranker", "retrieval.mode": "bm25"}, ALONE),
     ],
 )

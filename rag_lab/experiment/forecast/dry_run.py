@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus import folder, reading
+from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.evaluation import custom_metric, evaluate, registry
 from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Tools
 from rag_lab.experiment.forecast import work as planned
@@ -17,6 +18,7 @@ from rag_lab.experiment.race import round_plan, with_variants
 from rag_lab.experiment.stage_identities import price_of
 from rag_lab.memory.results import Memory
 from rag_lab.models import remembered_vectors, shared, truncation
+from rag_lab.models.protocols import with_least_thinking
 from rag_lab.pipeline import Pipeline
 
 MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
@@ -86,19 +88,21 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
             model = config.models.vision if config.corpus.pdf == "vision" else config.models.embedding
             files = folder.list_files(plan.dataset.corpus_dir, {*reading.LOADERS, *config.corpus.readers}).files
             tally.add(Work(_INDEX, model, "file", len(files)))
-    elif (
-        config.searches_vectors
-        and not index.has_vectors
-        and tally.is_new(digest([index.digest, index.vectors_identity]))
-    ):
-        known = index.vectors.embedder.known_documents([child.text for child in index.chunks.children()])
-        texts = [text for key, text in known.items() if tally.is_new(key)]
-        new, name = [text for text in texts if text is not None], config.models.embedding
-        work = Work(_INDEX, name, "chunk", len(new), remembered=len(texts) - len(new))
-        n_tokens = (
-            sum(map(truncation.estimated_tokens, new)) if price_of(name, embeds=True) not in (None, "free") else 0
-        )
-        tally.add(replace(work, embedded_tokens=n_tokens, embedded_chars=sum(map(len, new))))
+    else:
+        if index.contexts.model is not None:
+            _count_contexts(index, tally)
+        if (
+            config.searches_vectors
+            and not index.has_vectors
+            and tally.is_new(digest([index.digest, index.vectors_identity]))
+        ):
+            known = index.vectors.embedder.known_documents(index.searched_texts(index.chunks.children()))
+            texts = [text for key, text in known.items() if tally.is_new(key)]
+            new, name = [text for text in texts if text is not None], config.models.embedding
+            work = Work(_INDEX, name, "chunk", len(new), remembered=len(texts) - len(new))
+            is_priced = price_of(name, embeds=True) not in (None, "free")
+            n_tokens = sum(map(truncation.estimated_tokens, new)) if is_priced else 0
+            tally.add(replace(work, embedded_tokens=n_tokens, embedded_chars=sum(map(len, new))))
     if not scored and not any(map(no_work, pipeline.stages)):
         return []
     answered, chosen = set(plan.answered), set(plan.questions)
@@ -111,6 +115,21 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
         for repeat in range(plan.experiment.repeats)
         for each in dry_traces(pipeline, asked, repeat, answered, read, tally, scored=scored)
     ]
+
+
+def _count_contexts(index: CorpusIndex, tally: Tally) -> None:
+    """Put in the tally the calls for what stands before the chunks where they are searched."""
+    contexts, chunks = index.contexts, index.chunks
+    asked = {key: one for _, key, one in contexts.asked(chunks.documents(), chunks.children()) if tally.is_new(key)}
+    known = contexts.memory.recall(asked) if contexts.memory else {}
+    new = [one for key, one in asked.items() if key not in known]
+    tokens = {text: truncation.estimated_tokens(text) for text in {one.document for one in new}}
+    bare = [replace(one, document="").request() for one in new]
+    thinking = [with_least_thinking(contexts.model, request) for request in bare]
+    work = Work(_INDEX, shared.spec_of(contexts.model), "call", len(new), remembered=len(known))
+    n_read = sum(map(truncation.request_tokens, bare)) + sum(tokens[one.document] for one in new)
+    n_written, n_thought = sum(one.most_tokens_out for one in thinking), sum(one.thinking_tokens for one in thinking)
+    tally.add(replace(work, tokens_in=n_read, tokens_out=n_written, thinking_tokens=n_thought))
 
 
 def _count_scores(

@@ -91,7 +91,8 @@ class SparseSearcher:
     def identity(self) -> Mapping[str, Any]:
         """Index, level, and the method with its analyzer and what it compares."""
         sparse = dict(sparse_identity(self.name, self.index.analyzer(self.analyzer), self.units))
-        return {"index": self.index.digest, "level": self.level, "sparse": sparse}
+        found = {"index": self.index.digest, "level": self.level, "sparse": sparse}
+        return {**found, **self.index.contexts.identity()}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""

@@ -3,10 +3,11 @@
 Carbonell and Goldstein 1998 (maximal marginal relevance): relevant, and unlike what was chosen before.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def diversified(
 
     A hit's new score is the value that chose it, kept under the name `mmr`, too.
     """
-    texts = [index.chunks.child(hit.chunk_id).text for hits in lists for hit in hits]
+    texts = index.searched_texts([index.chunks.child(hit.chunk_id) for hits in lists for hit in hits])
     if not texts:
         return [[] for _ in lists]
     vectors = embedder.embed_documents(texts)
@@ -131,6 +132,10 @@ class Select(BuiltInStage):
     writes = ("ranked",)
     batch_size = 64
     costly = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """What it is made of; where children are compared, also what stands before them."""
+        return {**super().identity(), **(self.index.contexts.identity() if self.embedder else {})}
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Select from each trace's list."""

@@ -1,10 +1,14 @@
 import xml.etree.ElementTree as ET
 
-from small_plans import install_doubles, write_plan
+from small_plans import CHAT, install_doubles, write_plan
 
+from rag_lab._kit.home import home
 from rag_lab.experiment.forecast.cost_estimate import estimate
 from rag_lab.experiment.forecast.describe import describe
+from rag_lab.experiment.forecast.dry_run import dry_run
 from rag_lab.experiment.forecast.work import PlanTree, VariantPath, Work, branch_of
+from rag_lab.models.truncation import request_tokens
+from rag_lab.pipeline import Pipeline
 from rag_lab.report.plan_tree import TREE_FILE, Branch, plan_tree_of, plan_tree_svg, tree_lines
 from rag_lab.runs.run_folder import read_record, write_json
 
@@ -62,3 +66,22 @@ def test_the_work_on_all_branches_is_that_of_the_bill(tmp_path, monkeypatch):
     assert tree.variants == len(planned.variants) == 4
     assert "Stages that variants share, with what is left to do on each branch:" in describe(planned)
     assert "<svg" in planned._repr_html_() and "├─" in str(planned)
+
+
+def test_what_a_model_writes_before_the_chunks_is_counted_once_and_no_model_is_asked(tmp_path, monkeypatch):
+    doubles = install_doubles(monkeypatch)
+    base = {"corpus": {"context": "llm"}, "retrieval": {"mode": "bm25"}, "answer": {"name": "none"}}
+    base["models"] = {"understanding": CHAT}
+    checked = write_plan(
+        tmp_path, base=base, factors={"retrieval.analyzer": ["english", "german"]}, metrics=["retrieval.ndcg@5"]
+    )
+    (row,) = [row for row in dry_run([checked], home()) if row.purpose == "index"]
+    pipeline = Pipeline(checked.dataset, checked.variants[0].config, home=home())
+    n_chunks = pipeline.index.manifest.n_children
+    assert (row.unit, row.n, row.remembered) == ("call", n_chunks, 0) and doubles.chat.requests == []
+    pipeline.prepare()
+    asked = doubles.chat.requests
+    assert len(asked) == n_chunks and row.tokens_in >= sum(map(request_tokens, asked))
+    assert row.tokens_out == sum(request.max_tokens for request in asked)
+    (row,) = [row for row in dry_run([checked], home()) if row.purpose == "index"]
+    assert (row.n, row.remembered) == (0, n_chunks)

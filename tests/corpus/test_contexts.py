@@ -1,0 +1,151 @@
+"""What stands before a chunk is searched and embedded with it, and is in no text that is shown, read or cited."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_lab.config import PipelineConfig
+from rag_lab.corpus.chunks import Contexts
+from rag_lab.corpus.config import CorpusConfig
+from rag_lab.corpus.corpus_index import CorpusIndex, open_index
+from rag_lab.memory.results import Memory
+from rag_lab.models.protocols import ChatReply, ChatRequest
+from rag_lab.pipeline import Pipeline
+from rag_lab.records import Evidence
+from rag_lab.stages.retrieval.search import DenseSearcher, SparseSearcher
+from rag_lab.stages.retrieval.select import Select, diversified
+from rag_lab.testing import HashEmbedder, ScriptedChat
+
+TEXT = (
+    "# Press\n\nIt runs at 140 bar.\n\n## Guides\n\nThey take grease NLGI 2.\n\n## Filter\n\nIt is changed monthly.\n"
+)
+DOWN = ChatReply(error="status 500", transient=True)
+
+
+@pytest.fixture
+def opened(tmp_path: Path, embedder: Any) -> Any:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "press.md").write_text(TEXT)
+    (folder / "canteen.txt").write_text("It opens at noon and serves soup.\n")
+
+    def index(kind: str = "none", chat: Any = None, **options: Any) -> CorpusIndex:
+        home = tmp_path / "home"
+        config = CorpusConfig(chunk_size=50, chunk_overlap=0, parents="section", context=kind)
+        contexts = Contexts(kind, chat, Memory(home / "files.sqlite"), **options)
+        return open_index(folder, config, embedder, home=home, contexts=contexts)
+
+    return index
+
+
+def searched(index: CorpusIndex) -> list[str]:
+    return index.searched_texts(index.chunks.children())
+
+
+def test_headings_and_file_names_stand_before_what_is_searched_and_in_nothing_else(opened: Any, embedder: Any) -> None:
+    plain, heading, file = (opened(kind) for kind in ("none", "heading", "file"))
+    assert plain.path == heading.path == file.path
+    children = plain.chunks.children()
+    assert searched(plain) == [child.text for child in children]
+    grease = next(place for place, child in enumerate(children) if "NLGI" in child.text)
+    assert searched(heading)[grease] == f"Press > Guides\n\n{children[grease].text}"
+    assert searched(file)[grease] == f"press.md\n\n{children[grease].text}"
+    assert searched(heading)[0] == children[0].text  # canteen.txt has no headings
+    (hits,) = heading.search_terms("bm25", "unicode", ["press grease"], 1)
+    assert heading.text(hits[0]) == TEXT[hits[0].start : hits[0].end]
+    located, reason = heading.locate(Evidence("press.md", quote="They take grease NLGI 2."))
+    assert not reason and TEXT[located.start : located.end] == "They take grease NLGI 2."
+    (by_name,) = file.search_terms("bm25", "unicode", ["canteen"], 1)
+    assert by_name[0].source == "canteen.txt"
+    assert plain.search_terms("bm25", "unicode", ["canteen"], 1) == [[]]
+
+
+def test_vectors_are_those_of_the_searched_texts_and_known_ones_are_not_made_again(opened: Any, embedder: Any) -> None:
+    opened("none").ensure_vectors()
+    embedder.seen.clear()
+    heading = opened("heading")
+    assert not heading.has_vectors
+    heading.ensure_vectors()
+    assert embedder.seen and all(text.startswith("Press") for text in embedder.seen)
+    embedder.seen.clear()
+    opened("heading").ensure_vectors()
+    (hits,) = heading.search(embedder.embed_queries(["guides"]), 2, level="child")
+    embedder.seen.clear()
+    diversified(heading, heading.vectors.embedder, [hits], [[1.0, 0.5]], 2, 0.5)
+    assert embedder.seen == []  # hits are compared by the vectors that found them
+
+
+def test_each_context_is_another_search_and_what_compares_no_children_stays(opened: Any, embedder: Any) -> None:
+    indexes = [opened(kind) for kind in ("none", "heading", "file")]
+    for make in (
+        lambda index: DenseSearcher(index, embedder),
+        lambda index: SparseSearcher(index, "bm25", "unicode"),
+        lambda index: Select(index, embedder, "none", 0.5, 4),
+    ):
+        assert len({str(make(index).identity()) for index in indexes}) == 3
+    assert len({str(Select(index, None, "knee", 0.5, 4).identity()) for index in indexes}) == 1
+    assert "context" not in str(SparseSearcher(indexes[0], "bm25", "unicode").identity())
+
+
+def test_a_model_writes_a_sentence_once_for_a_passage_of_a_document(opened: Any) -> None:
+    chat = ScriptedChat(lambda request: f" Of the press:\n {request.messages[-1].content[-9:]}")
+    index = opened("llm", chat)
+    children = index.chunks.children()
+    texts = searched(index)
+    assert texts[-1] == f"Of the press: {' '.join(children[-1].text[-9:].split())}\n\n{children[-1].text}"
+    asked = [
+        request.messages[-1].content for request in chat.requests if "press" in request.messages[-1].content.lower()
+    ]
+    assert len(chat.requests) == len(children)
+    assert all(one.startswith(f"Document:\n{TEXT.strip()}\n\nPassage of this document:\n") for one in asked)
+    again = opened("llm", chat)
+    assert searched(again) == texts and len(chat.requests) == len(children)
+    assert index.problems == () and "for_now" not in str(index.contexts.identity())
+
+
+def test_a_long_document_is_shown_in_parts_around_the_passage(opened: Any, tmp_path: Path) -> None:
+    sentences = [f"Machine {number} has a torque of {number * 7} Nm." for number in range(300)]
+    (tmp_path / "corpus/long.txt").write_text("\n".join(sentences))
+    chat = ScriptedChat(lambda request: "A machine.", context_tokens=700)
+    index = opened("llm", chat)
+    searched(index)
+    shown = [request.messages[-1].content.split("\n\nPassage of this document:\n") for request in chat.requests]
+    long = [(document, passage) for document, passage in shown if "Machine" in passage]
+    assert 2 < len({document for document, _ in long}) < len(long) / 4
+    assert all(passage in document for document, passage in long)
+    assert all(chat.count_tokens(document) < 700 - 128 for document, _ in shown)
+
+
+def test_where_a_call_fails_the_headings_stand_and_the_vectors_are_for_now(opened: Any) -> None:
+    chat = ScriptedChat(lambda request: DOWN if "NLGI" in request.messages[-1].content[-60:] else "S.")
+    poor = opened("llm", chat)
+    poor.ensure_vectors()
+    grease = next(text for text in searched(poor) if "NLGI" in text)
+    assert grease.startswith("Press > Guides\n\n")
+    (problem,) = poor.problems
+    assert "1 chunks are searched with the path of headings" in str(problem) and "status 500" in str(problem)
+    chat.script, n_asked = (lambda request: "T."), len(chat.requests)
+    whole = opened("llm", chat)
+    assert not whole.has_vectors
+    whole.ensure_vectors()
+    assert len(chat.requests) == n_asked + 1 and whole.problems == ()
+    assert next(text for text in searched(whole) if "NLGI" in text).startswith("T.")
+
+
+def test_a_plan_asks_no_model(opened: Any) -> None:
+    chat = ScriptedChat([])
+    planned = opened("llm", chat, asks=False)
+    assert any(text.startswith("Press > Guides") for text in searched(planned))
+    assert planned.truncation is None and planned.problems == () and chat.requests == []
+
+
+def test_a_pipeline_has_the_sentences_written_by_its_model_of_understanding(opened: Any, tmp_path: Path) -> None:
+    opened()
+    requests: list[ChatRequest] = []
+    chat = ScriptedChat(lambda request: requests.append(request) or "Lunch.")
+    config = PipelineConfig().override({"corpus.context": "llm", "retrieval.mode": "bm25", "answer.name": "none"})
+    pipeline = Pipeline(tmp_path / "corpus", config, home=tmp_path / "home")
+    (trace,) = [pipeline.replace(understanding_model=chat, embedding_model=HashEmbedder()).ask("lunch")]
+    assert {hit.source for hit in trace.ranked} == {"canteen.txt", "press.md"}
+    assert len(requests) == len(pipeline.replace(understanding_model=chat).index.chunks.children())
