@@ -37,7 +37,7 @@ from rag_lab.models.truncation import Truncation
 from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
 from rag_lab.stores import registry
 from rag_lab.stores.config import StoreConfig, Unit
-from rag_lab.stores.engine import SearchedRows
+from rag_lab.stores.engine import KEPT_FILE, SearchedRows
 from rag_lab.stores.sparse import Analyzer, AnalyzerChoice, SparseIndex, SparseName, analyzer_for, open_sparse
 
 _COUNTS_FORMAT = 1  # raised when what is counted changes
@@ -212,14 +212,18 @@ class CorpusIndex:
             (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
 
     def price(self, *, with_vectors: bool) -> dict[str, Any]:
-        """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors."""
+        """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors.
+
+        Of quantized vectors also `kept`, the share of near neighbours that stay near.
+        """
         texts = bytes_on_disk(self.path / indexes.CHUNKS)
         if not with_vectors or self._store_name or not self.has_vectors:
             return {"chunks": 0, "seconds": None, "bytes": texts}
         folder = self.vectors.folder(self.path / indexes.SEARCHED)
         took = folder / TOOK
         seconds = float(json.loads(took.read_bytes())["seconds"]) if took.is_file() else None
-        return {"chunks": self.manifest.n_children, "seconds": seconds, "bytes": texts + bytes_on_disk(folder)}
+        kept = {"kept": json.loads((folder / KEPT_FILE).read_bytes())} if (folder / KEPT_FILE).is_file() else {}
+        return {"chunks": self.manifest.n_children, "seconds": seconds, "bytes": texts + bytes_on_disk(folder), **kept}
 
     @property
     def truncation(self) -> TruncatedChildren | None:

@@ -13,15 +13,17 @@ from pydantic import AfterValidator, Field, model_validator
 from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, kinds_of
 
+VectorKind = Literal["float32", "int8", "binary"]
 Unit = Literal["child", "document"]  # what a sparse index compares with a query: a piece of a file, or the whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreInfo(BuiltIn):
-    """One store: also the distributions whose version can change results, and whether it may lie on a server."""
+    """One store: also the distributions whose version can change results, and where and how it keeps vectors."""
 
     distributions: tuple[str, ...]
     served: bool = False
+    quantized: tuple[VectorKind, ...] = ()  # the kinds of vectors that it can hold, float32 not counted
 
 
 def _store(needs: str, **rest: Any) -> StoreInfo:
@@ -40,9 +42,18 @@ class StoreConfig(Section):
         "chroma", description="the vector store; a custom one is module:Class"
     )
     url: str = Field("", description="server of the store; empty keeps the vectors in the index's folder")
+    vectors: VectorKind = Field(
+        "float32",
+        description="how vectors are kept: int8 takes a quarter of the disk; binary finds candidates by signs, and "
+        "compares these as int8",
+    )
 
     @model_validator(mode="after")
-    def _url_fits(self) -> StoreConfig:
+    def _fits(self) -> StoreConfig:
+        holds = STORES[self.name].quantized if self.name in STORES else ()
+        if self.vectors not in ("float32", *holds):
+            others = " and ".join(name for name, info in STORES.items() if self.vectors in info.quantized)
+            raise ValueError(f"{self.name} cannot keep vectors as {self.vectors}; {others} can")
         if not self.url:
             return self
         if self.name in STORES and not STORES[self.name].served:

@@ -30,12 +30,15 @@ from filelock import FileLock
 from rag_lab.errors import RagLabError, StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.redaction import one_line
+from rag_lab.stores.config import VectorKind
+from rag_lab.stores.quantized import INT8_FILE, RESCORED, QuantizedVectors, neighbours_kept, write_quantized
 
 Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
 Cosines = npt.NDArray[np.float64]
 Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
 Numbers = tuple[int, ...]  # labels by their position in `Rows.labels`
 
+KEPT_FILE = "kept.json"  # the share of near neighbours that quantized vectors keep near
 _SERVER_FILE = "server.json"
 _LOGGER = logging.getLogger(__name__)
 _TIE_MARGIN = 16  # neighbours fetched beyond k, to see whether a tie crosses the cut
@@ -50,7 +53,10 @@ class Rows:
 
     def __init__(self, path: Path) -> None:
         # (n, dim), in the order in which the ids first have them.
-        self.vectors: Vectors = np.load(path / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        self.quantized = QuantizedVectors(path) if (path / INT8_FILE).exists() else None
+        self.vectors: Any = self.quantized  # they are taken as float32 either way
+        if self.quantized is None:
+            self.vectors = np.load(path / "vectors.npy", mmap_mode="r", allow_pickle=False)
         self.ids: list[str] = json.loads((path / "ids.json").read_text(encoding="utf-8"))  # at each position
         self.labels: list[str] = json.loads((path / "labels.json").read_text(encoding="utf-8"))  # the distinct ones
         self.label_numbers: npt.NDArray[np.int32] = np.load(path / "labels.npy", allow_pickle=False)  # of each row
@@ -62,7 +68,9 @@ class Rows:
             self._copies = by_row, np.searchsorted(row_of[by_row], np.arange(len(self) + 1))
 
     @classmethod
-    def write(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str]) -> Rows:
+    def write(
+        cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], kind: VectorKind = "float32"
+    ) -> Rows:
         """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made."""
         if not len(ids) == len(vectors) == len(labels) > 0:
             raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")
@@ -72,15 +80,22 @@ class Rows:
         keys = (hashlib.blake2b(vector.tobytes() + label.encode(), digest_size=16).digest() for vector, label in pairs)
         rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
         firsts = np.unique(rows, return_index=True)[1]
-        kept = vectors if len(firsts) == len(vectors) else vectors[firsts]
-        np.save(path / "vectors.npy", np.ascontiguousarray(kept, np.float32), allow_pickle=False)
+        kept = np.ascontiguousarray(vectors if len(firsts) == len(vectors) else vectors[firsts], np.float32)
+        if kind == "float32":
+            np.save(path / "vectors.npy", kept, allow_pickle=False)
+        else:
+            write_quantized(path, kept, kind)
         np.save(path / "rows.npy", rows, allow_pickle=False)
         distinct = {label: number for number, label in enumerate(dict.fromkeys(labels[first] for first in firsts))}
         label_numbers = np.array([distinct[labels[first]] for first in firsts], np.int32)
         np.save(path / "labels.npy", label_numbers, allow_pickle=False)
         (path / "labels.json").write_text(json.dumps(list(distinct)), encoding="utf-8")
         (path / "ids.json").write_text(json.dumps(list(ids)), encoding="utf-8")
-        return cls(path)
+        built = cls(path)
+        if kind != "float32":
+            share = neighbours_kept(kept, lambda queries, k: built.scan(queries, k, None)[0])
+            (path / KEPT_FILE).write_text(json.dumps(share), encoding="utf-8")
+        return built
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -96,17 +111,21 @@ class Rows:
         positions = np.full((len(queries), 0), -1, np.int64)
         cosines = np.zeros((len(queries), 0))
         allowed = np.arange(len(self)) if numbers is None else np.flatnonzero(self.mask(numbers))
+        signs = self.quantized if self.quantized and self.quantized.is_binary else None
+        n_best = n_wanted if signs is None else n_wanted * RESCORED
         for part in batches(len(allowed), _SCANNED_AT_ONCE):  # so that a scan needs little memory
             block = allowed[part]
-            vectors = self.vectors[part] if numbers is None else self.vectors[block]
-            near = queries @ vectors.T
-            if near.shape[1] <= n_wanted:
+            rows = part if numbers is None else block
+            near = queries @ self.vectors[rows].T if signs is None else signs.alike(queries, rows)
+            if near.shape[1] <= n_best:
                 best = np.broadcast_to(np.arange(near.shape[1]), near.shape)
             else:  # the columns of the largest, in no order
-                best = np.argpartition(near, -n_wanted, axis=1)[:, -n_wanted:]
+                best = np.argpartition(near, -n_best, axis=1)[:, -n_best:]
             positions = np.hstack([positions, block[best]])
             cosines = np.hstack([cosines, np.take_along_axis(near, best, axis=1)])
-        order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_wanted]
+        order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_best]
+        if signs is not None:
+            return self.rank(queries, np.take_along_axis(positions, order, axis=1), n_wanted)
         return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
     def rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
@@ -259,17 +278,20 @@ class EngineStore(SearchedRows):
     """A vector store, built once in a folder, then only read; a subclass only writes `_fill` and `_nearest`."""
 
     @classmethod
-    def build(cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
+    def build(
+        cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "",
+        kind: VectorKind = "float32",
+    ) -> None:  # fmt: skip
         """Write a new store of unit vectors into the folder `path`, which is made and may be moved afterwards.
 
         There are n >= 1 ids, each once, (n, dim) vectors and n access labels, as `access.access_label` makes them; the
-        vectors lie on the server at `url`, or in the folder where it is "".
+        vectors lie on the server at `url`, or in the folder where it is "", where they are kept as `kind`.
         """
-        rows = Rows.write(path, ids, vectors, labels)
+        rows = Rows.write(path, ids, vectors, labels, kind)
         if url:
             content = hashlib.sha256(json.dumps([rows.ids, rows.labels]).encode())
             content.update(rows.label_numbers.tobytes())
-            content.update(rows.vectors.data.cast("B"))
+            content.update(np.ascontiguousarray(rows.vectors).data.cast("B"))
             server = Server(url, f"rag_lab_{content.hexdigest()[:40]}")
             (path / _SERVER_FILE).write_text(json.dumps(asdict(server)), encoding="utf-8")
         store = cls(path)

@@ -6,6 +6,7 @@ Of a custom store the workbench keeps the rows, checks what it finds, and scores
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
@@ -17,6 +18,7 @@ from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
 from rag_lab.stores import engine
 from rag_lab.stores.config import STORES, VECTOR_STORES, StoreConfig
+from rag_lab.stores.quantized import QUANTIZED_VERSION
 
 _FOLDER = "own"
 
@@ -76,11 +78,11 @@ def stores_of(store: StoreConfig, override: Any = None) -> Stores:
     """Return what builds and opens the store that `store` names, or `override`: an object in its place."""
     if override is None and store.name in STORES:
         built: Any = store_class(store.name)
-        return Stores(built.build, built.open)
+        return Stores(partial(built.build, kind=store.vectors), built.open)
     built, parameters, name = _load(store.name, override)
     what = f"vector store {name!r}"
     if isinstance(built, type) and issubclass(built, engine.EngineStore):
-        return Stores(built.build, built.open)
+        return Stores(partial(built.build, kind=store.vectors), built.open)
     if callable(getattr(built, "build", None)) and callable(getattr(built, "open", None)):
         return _custom_stores(built, what)
     if not callable(built):
@@ -128,7 +130,8 @@ def identity(store: StoreConfig, override: Any = None) -> dict[str, Any]:
     if override is None and store.name in STORES:
         store_class(store.name)
         versions = {name: version(name) for name in STORES[store.name].distributions}
-        return {"name": store.name, "url": store.url, "libraries": versions}
+        found = {"name": store.name, "url": store.url, "libraries": versions}
+        return found if store.vectors == "float32" else found | {"vectors": [store.vectors, QUANTIZED_VERSION]}
     built, _, name = _load(store.name, override)
     source = source_digest(built if hasattr(built, "__qualname__") else type(built))
     return {"name": name, "url": store.url, "source": source, "version": getattr(built, "version", 0)}

@@ -25,6 +25,7 @@ import numpy as np
 from rag_lab._kit.machine import scratch_folder
 from rag_lab.models.protocols import Vectors
 from rag_lab.stores.engine import Cosines, EngineStore, Numbers, Positions, Rows, ServedStore, Server, batches, padded
+from rag_lab.stores.quantized import RESCORED, words_of_signs
 
 _COLLECTION = "children"
 _NEIGHBOURS, _EF_CONSTRUCTION, _EF_SEARCH = 32, 200, 800  # of each graph
@@ -37,6 +38,7 @@ _CHROMA_HNSW = {
     "batch_size": 100,
     "sync_threshold": 100,  # writes the graph to disk; otherwise every opening builds it again from the log
 }
+_FAISS_FILE = "hnsw.faiss"
 _FAISS_FEW_ROWS = 10_000
 _QDRANT_ROWS_AT_ONCE = 1_000
 _QDRANT_TIMEOUT_S = 60
@@ -179,7 +181,9 @@ def _fill_qdrant(client: Any, collection: str, rows: Rows, *, with_index: bool) 
 
     space = models.VectorParams(size=rows.vectors.shape[1], distance=models.Distance.COSINE)
     graph = models.HnswConfigDiff(m=_NEIGHBOURS, ef_construct=_EF_CONSTRUCTION)
-    client.create_collection(collection, vectors_config=space, hnsw_config=graph)
+    as_int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
+    quantization = None if rows.quantized is None else models.ScalarQuantization(scalar=as_int8)
+    client.create_collection(collection, vectors_config=space, hnsw_config=graph, quantization_config=quantization)
     if with_index:
         client.create_payload_index(collection, "label", models.PayloadSchemaType.INTEGER)
     for part in batches(len(rows), _QDRANT_ROWS_AT_ONCE):
@@ -204,15 +208,25 @@ class FaissStore(EngineStore):
 
     def _fill(self) -> None:
         faiss: Any = importlib.import_module("faiss")  # untyped: its stubs lack what its compiled part adds
-        graph = faiss.IndexHNSWFlat(self.rows.vectors.shape[1], _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+        dim, quantized = self.rows.vectors.shape[1], self.rows.quantized
+        is_binary = quantized is not None and quantized.is_binary
+        if is_binary:
+            graph = faiss.IndexBinaryHNSW(dim + -dim % 64, _NEIGHBOURS)
+        elif quantized is not None:
+            graph = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+        else:
+            graph = faiss.IndexHNSWFlat(dim, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = _EF_CONSTRUCTION
         n_threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)  # parallel insertion makes another graph each time
         try:
-            graph.add(np.ascontiguousarray(self.rows.vectors))
+            vectors = np.ascontiguousarray(self.rows.vectors)
+            if not is_binary:
+                graph.train(vectors)
+            graph.add(_signs(vectors) if is_binary else vectors)
         finally:
             faiss.omp_set_num_threads(n_threads)
-        faiss.write_index(graph, str(self.path / "hnsw.faiss"))
+        (faiss.write_index_binary if is_binary else faiss.write_index)(graph, str(self.path / _FAISS_FILE))
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
         is_allowed = None if numbers is None else self.rows.mask(numbers)
@@ -224,13 +238,23 @@ class FaissStore(EngineStore):
         bits = None if is_allowed is None else np.packbits(is_allowed, bitorder="little")
         selector = None if bits is None else faiss.IDSelectorBitmap(bits)
         settings = faiss.SearchParametersHNSW(efSearch=width, sel=selector)
+        if self.rows.quantized is not None and self.rows.quantized.is_binary:
+            n_best = min(n_allowed, RESCORED * n_wanted)
+            settings.efSearch = max(width, n_best)
+            return self.rows.rank(queries, self._graph.search(_signs(queries), n_best, params=settings)[1], n_wanted)
         cosines, rows = self._graph.search(np.ascontiguousarray(queries), n_wanted, params=settings)
         return rows, cosines.astype(np.float64)
 
     @cached_property
     def _graph(self) -> Any:
         faiss: Any = importlib.import_module("faiss")
-        return faiss.read_index(str(self.path / "hnsw.faiss"))
+        is_binary = self.rows.quantized is not None and self.rows.quantized.is_binary
+        return (faiss.read_index_binary if is_binary else faiss.read_index)(str(self.path / _FAISS_FILE))
+
+
+def _signs(vectors: Vectors) -> Any:
+    """Return signs as FAISS takes them: (n, n_bytes)."""
+    return np.ascontiguousarray(words_of_signs(vectors).T).view(np.uint8)
 
 
 class DuckDBStore(EngineStore):

@@ -244,6 +244,14 @@ def test_an_impossible_url_is_refused(name: str, url: str, problem: str) -> None
     assert "word" not in str(error.value).replace("password", "")
 
 
+def test_a_store_that_needs_float32_is_refused_before_anything_runs() -> None:
+    with pytest.raises(ConfigError, match="chroma cannot keep vectors as binary; exact and faiss can"):
+        PipelineConfig().override({"store.vectors": "binary"})
+    plain, fewer = StoreConfig(name="exact"), StoreConfig(name="exact", vectors="int8")
+    assert "vectors" not in identity(plain)  # what was indexed before stays
+    assert identity(fewer) != identity(plain)
+
+
 @pytest.mark.parametrize("url", ["http://localhost:8000", "https://vectors.example.org", "http://[::1]:6333/"])
 def test_a_url_names_a_server(url: str) -> None:
     assert PipelineConfig().override({"store.name": "qdrant", "store.url": url}).store.url == url

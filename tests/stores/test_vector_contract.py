@@ -41,7 +41,7 @@ def build(name: Any, path: Path, ids: list[str], vectors: Vectors, labels: list[
 class TestStores(VectorStoreContract):
     @pytest.fixture(autouse=True)
     def _each(self, name: Any) -> None:
-        self.name = name
+        self.name, self.quantized = name, STORES[name].quantized
 
     def make(self) -> type[EngineStore]:
         return store_class(self.name)

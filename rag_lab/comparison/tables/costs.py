@@ -291,11 +291,15 @@ def average(found: Mapping[str, Price], variants: Collection[str]) -> Price:
 
 @dataclass(frozen=True, slots=True)
 class IndexPrice:
-    """What one index takes; `seconds` are those of its embeddings as first computed, None where that is not known."""
+    """What one index takes; `seconds` are those of its embeddings as first computed, None where that is not known.
+
+    `kept` is the share of near neighbours that quantized vectors keep near.
+    """
 
     chunks: int
     seconds: float | None
     bytes: int
+    kept: float | None = None
 
     @property
     def cells(self) -> tuple[str, str, str]:
@@ -314,13 +318,14 @@ def index_cells(tables: RunTables) -> dict[str, tuple[str, str, str]]:
 
 
 def index_sentences(tables: RunTables, variant: str, against: str, name: str) -> list[str]:
-    """Say what the index of a variant takes, and that of another, called `name`; nothing where chunks are as many."""
+    """Say what the index of a variant takes, and that of another, called `name`; nothing where both take the same."""
     prices = [tables.run.recorded(one, "index", IndexPrice, "its index") for one in (variant, against)]
-    known = [one.cells for one in prices if one is not None]
-    if len(known) < 2 or known[0][0] == known[1][0]:
+    known = [(*one.cells, one.kept) for one in prices if one is not None]
+    if len(known) < 2 or (known[0][0], known[0][3]) == (known[1][0], known[1][3]):
         return []
     ours, theirs = (
         f"{chunks} chunks to embed{'' if minutes == DASH else f' ({minutes} minutes)'} and {megabytes} MB"
-        for chunks, minutes, megabytes in known
+        f"{'' if kept is None else f', and its quantized vectors keep {kept:.1%} of near neighbours'}"
+        for chunks, minutes, megabytes, kept in known
     )
     return [f"Its index takes {ours}; that of {name} {theirs}."]

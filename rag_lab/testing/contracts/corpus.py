@@ -14,7 +14,7 @@ from rag_lab.corpus.reading import file_reader_of
 from rag_lab.corpus.spans import Span, row_spans
 from rag_lab.corpus.splitters import Splitter, Unsplit, splitter_of
 from rag_lab.models.protocols import Vectors, unit_vectors
-from rag_lab.stores.config import StoreConfig
+from rag_lab.stores.config import StoreConfig, VectorKind
 from rag_lab.stores.engine import Found, SearchedRows
 from rag_lab.stores.registry import Stores, stores_of
 from rag_lab.stores.sparse import SparseIndex
@@ -161,6 +161,8 @@ def exact(ids: Sequence[str], vectors: Vectors, queries: Vectors, k: int, rows: 
 class VectorStoreContract:
     """A vector store, in each of the forms in which one can be named; see docs/stores.md."""
 
+    quantized: Sequence[VectorKind] = ()  # the kinds of store.vectors that it can hold besides float32
+
     def make(self) -> Any:
         """Return the class, the instance or the factory that is tested."""
         raise NotImplementedError("make() returns the store that is tested: a class, an instance or a factory.")
@@ -219,6 +221,22 @@ class VectorStoreContract:
         queries = vectors[np.flatnonzero(order >= 2100)[:40]]
         ids = [f"c{number}" for number in range(len(vectors))]
         assert self.build(tmp_path, ids, vectors).search(queries, 10) == exact(ids, vectors, queries, 10)
+
+    def test_vectors_in_fewer_bits_take_less_disk_and_find_nearly_the_same(self, tmp_path: Path) -> None:
+        vectors = unit(np.random.default_rng(4).normal(size=(300, 384)))
+        ids, labels = [f"c{number}" for number in range(len(vectors))], ["public", "secret"] * 150
+        for kind in self.quantized:
+            stores_of(StoreConfig(name="exact", vectors=kind), self.make()).build(tmp_path / kind, ids, vectors, labels)
+            store = self.stores().open(tmp_path / kind)
+            for allowed in (None, frozenset({"public"})):
+                found, cosines = store.search(vectors[:9:2], 5, allowed)
+                rows = range(0, len(ids), 2 if allowed else 1)
+                expected, near = exact(ids, vectors, vectors[:9:2], 5, rows)
+                assert sum(len({*a} & {*b}) for a, b in zip(found, expected, strict=True)) >= 18
+                assert [of_one[0] for of_one in found] == ids[:9:2]
+                np.testing.assert_allclose([row[0] for row in cosines], [row[0] for row in near], atol=0.02)
+            kept = sum(path.stat().st_size for path in (tmp_path / kind).glob("*.npy"))
+            assert kept < 0.31 * vectors.nbytes
 
     def test_it_is_found_again_after_its_folder_was_moved(self, tmp_path: Path) -> None:
         vectors = random_units(50, 7)
