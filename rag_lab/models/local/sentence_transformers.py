@@ -1,10 +1,11 @@
-"""Models of sentence-transformers: embedders (`minilm`, `bge-m3`), cross-encoders, and how much of a text they read."""
+"""Models of sentence-transformers: embedders, static tables of vectors, cross-encoders, and how much they read."""
 
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,9 @@ from rag_lab.models.local.local_model import LocalModel, without_progress_bars
 
 _AT_ONCE = 1024  # texts whose tokens are held while they are counted
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}  # the first that the model has
+_TENSORS, _TENSORS_OF_WORDLLAMA = "model.safetensors", "l2_supercat_256.safetensors"
+_TABLES = ("embeddings", "embedding.weight")  # of model2vec; of StaticEmbedding and wordllama
+_NOT_STATIC = "{} has no table of token vectors; give wordllama, or a model of model2vec (its hub name or folder)."
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 
@@ -150,6 +154,79 @@ class SentenceTransformerEmbedder(protocols.EmbedsByKind, SentenceTransformersMo
                 list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
             )
         return protocols.unit_vectors(np.asarray(rows, dtype=np.float32))
+
+
+class StaticEmbedder(SentenceTransformerEmbedder):
+    """A table with a vector for each token, of which a text gets the mean: `wordllama`, or a model of model2vec.
+
+    It reads every text to its end, and embeds thousands a second on one core.
+    """
+
+    usual_batch = 1024
+
+    def __init__(self, name: str, *, batch_size: int | None = None) -> None:
+        super().__init__(name, device="cpu", batch_size=batch_size)
+        self.weights_held += " static"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return provider, name, digest of the weights, and library version."""
+        return {**super().identity(), "provider": "static"}
+
+    def _read_length(self) -> None:
+        """Nothing is beyond what it reads."""
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The table, as a model of the library."""
+        library = requirements.require_package("sentence_transformers", "sentence-transformers")
+        source = weights.find(self.name)
+        with weights.loading(source), without_progress_bars():
+            from safetensors.numpy import load_file
+            from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+            from tokenizers import Tokenizer
+
+            if source.on_hub:
+                from huggingface_hub import snapshot_download
+
+                pinned = source.pin()["revision"]
+                snapshot_download(source.location, allow_patterns=["*.json", _TENSORS], revision=pinned)
+            tensors, tokenizer = _static_files(source)
+            if problem := not_static(self.name):
+                raise ModelError(problem)
+            found = load_file(str(tensors))
+            table = next(found[name] for name in _TABLES if name in found).astype(np.float32)
+            # model2vec: which row a token has, and what a token counts
+            table = table[found["mapping"]] if "mapping" in found else table
+            table = table * found["weights"].astype(np.float32)[:, None] if "weights" in found else table
+            cut = Tokenizer.from_file(str(tokenizer))
+            cut.no_truncation()
+            return library.SentenceTransformer(modules=[StaticEmbedding(cut, table)], device="cpu")
+
+
+def _static_files(source: weights.Source) -> tuple[Path | None, Path | None]:
+    """Return where the table of a static model and its tokenizer are, where they are here."""
+    if source.location.endswith(_TENSORS_OF_WORDLLAMA):
+        found = Path(source.location)
+        return found, found.parents[1] / "tokenizers/l2_supercat_tokenizer_config.json"
+    listed = weights.read_json(source.file("modules.json"), [{}])
+    folder = str(listed[0].get("path", "")) if listed else ""
+    tensors, tokenizer = (source.file(f"{folder}/{name}".lstrip("/")) for name in (_TENSORS, "tokenizer.json"))
+    return tensors, tokenizer
+
+
+def not_static(name: str) -> str:
+    """Return that a model is no table of token vectors, where its files that are here say so, else ''."""
+    from safetensors import safe_open
+
+    source = weights.find(name)
+    tensors, tokenizer = _static_files(source)
+    if tensors is None and source.on_hub and source.file("config.json") is None:
+        return ""
+    names: set[str] = set()
+    if tensors and tokenizer:
+        with suppress(Exception), safe_open(tensors, "numpy") as file:  # of what a file may hold
+            names = {*file.keys()}
+    return "" if names & {*_TABLES} else _NOT_STATIC.format(name)
 
 
 class CrossEncoderScorer(SentenceTransformersModel):

@@ -1,9 +1,15 @@
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
-from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder
+from rag_lab.models.failover import missing_requirement
+from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder, StaticEmbedder
+from rag_lab.models.providers import EMBEDDERS
 
 TEXTS = ["The press runs at 140 bar.", "x", "The oven's filter is changed every month. " * 20, ""]
 
@@ -40,6 +46,37 @@ def test_a_hub_name_without_network_is_one_sentence(monkeypatch):
         SentenceTransformerEmbedder("bge-m3").embed_queries(["x"])
     with pytest.raises(ModelError, match="Cannot load 'BAAI/bge-reranker-v2-m3'"):
         CrossEncoderScorer("bge-reranker-v2-m3").score(PAIRS[:1])
+
+
+def test_a_text_has_the_mean_of_its_tokens_vectors(tmp_path):
+    """A folder as model2vec writes it, with a token that counts double and one that shares a row."""
+    words = {"<unk>": 0, "press": 1, "oven": 2, "bar": 3}
+    tokenizer = Tokenizer(WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text('{"model_type": "model2vec"}')
+    rows = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float16)
+    table = {"embeddings": rows, "mapping": np.array([0, 1, 2, 1]), "weights": np.array([0, 1, 2, 1], np.float32)}
+    save_file(table, tmp_path / "model.safetensors")
+    found = StaticEmbedder(str(tmp_path)).embed_documents(["press bar", "press oven", "press " * 3000 + "oven", ""])
+    expected = [[1, 0, 0], [5**-0.5, 2 * 5**-0.5, 0], [1, 0, 0], [0, 0, 0]]
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    assert missing_requirement(EMBEDDERS, f"static:{tmp_path}") == ""
+
+
+def test_a_transformer_is_no_static_model():
+    sentence = "minilm has no table of token vectors; give wordllama, or a model of model2vec"
+    assert missing_requirement(EMBEDDERS, "static:minilm").startswith(sentence)
+    with pytest.raises(ModelError, match=sentence):
+        StaticEmbedder("minilm").embed_queries(["x"])
+
+
+def test_the_packaged_static_model_embeds():
+    pytest.importorskip("wordllama")
+    question, *passages = StaticEmbedder("wordllama").embed_documents(
+        ["pressure", "The press runs at 140 bar.", "Lunch"]
+    )
+    assert passages[0] @ question > passages[1] @ question + 0.1
 
 
 def test_a_folder_that_holds_no_model_is_one_sentence(tmp_path):
