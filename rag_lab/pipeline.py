@@ -13,15 +13,15 @@ from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
-from rag_lab.corpus.chunks import Contexts
 from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, locate_all, open_index
 from rag_lab.data.dataset import Dataset, dataset_of
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
-from rag_lab.models.protocols import ChatModel, Embedder
+from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
+from rag_lab.models.truncation import TokenLength
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.rich_display import rich_display
 from rag_lab.stages.agent.agents import agent_stage
@@ -88,7 +88,9 @@ class Pipeline:
         Indexes that are open in the one `beside` it, of the same data set and home, are shared.
         """
         pipeline = cls(dataset, config, home=home or home_folder(), progress=False)
-        pipeline._asks, pipeline._builds = False, config.corpus.pdf != "vision" and config.corpus.splitter != "semantic"
+        corpus, counter = config.corpus, TokenLength(shared.embedder(config.models.embedding))
+        pipeline._asks, pipeline._builds = False, corpus.pdf != "vision" and corpus.splitter != "semantic"
+        pipeline._builds &= counter.is_ready or not corpus.cuts_by_tokens  # only weights that are here can count
         if beside is not None:
             pipeline._open = beside._open
         return pipeline
@@ -165,21 +167,16 @@ class Pipeline:
     def parts(self) -> Parts:
         """What the stages are made of; models keep what they remember in the home of this pipeline."""
         config, home, overrides = self.config, self.home, self.overrides
-        models = [config.models.embedding, config.models.vision]
-        writes = config.corpus.context == "llm"
-        models += [config.models.understanding] if writes else []
-        objects = [id(overrides.get(slot)) for slot in (*INDEX_SLOTS, *(["understanding_model"] if writes else []))]
+        asked = config.corpus.chat_roles
+        models = [config.models.embedding, *(getattr(config.models, role) for role in asked)]
+        objects = [id(overrides.get(slot)) for slot in (*INDEX_SLOTS, *(f"{role}_model" for role in asked))]
         key = digest([config.corpus.model_dump(), config.store.model_dump(), models, objects])
         with working_at(self.home_override):
             if key not in self._open:
                 model = shared.embedder(overrides.get("embedding_model", config.models.embedding))
                 embedder = RememberedEmbedder(model, home / "vectors.sqlite")
-
-                def chat(role: str) -> ChatModel:
-                    model = overrides.get(f"{role}_model", getattr(config.models, role))
-                    return shared.chat_model(model, "index")
-
-                writer = chat("understanding") if writes else None
+                named = {role: overrides.get(f"{role}_model", getattr(config.models, role)) for role in asked}
+                chats = {role: shared.chat_model(model, "index") for role, model in named.items()}
                 index = open_index(
                     self.dataset.corpus_dir,
                     config.corpus,
@@ -189,8 +186,9 @@ class Pipeline:
                     custom_store=overrides.get("store"),
                     splitter=overrides.get("splitter"),
                     readers=overrides.get("file_readers", {}),
-                    vision=chat("vision") if config.corpus.pdf == "vision" else None,
-                    contexts=Contexts(config.corpus.context, writer, Memory(home / "files.sqlite"), asks=self._asks),
+                    vision=chats.get("vision"),
+                    writer=chats.get("understanding"),
+                    asks=self._asks,
                     progress=self._progress,
                     build=self._builds,
                 )

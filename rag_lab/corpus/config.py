@@ -48,6 +48,13 @@ class CorpusConfig(Section):
     )
     chunk_size: int = Field(800, ge=50, le=20_000, description="characters of a child chunk (not of `sentences`)")
     chunk_overlap: int = Field(150, ge=0, lt=20_000, description="characters that neighbouring children share")
+    chunk_tokens: int | None = Field(
+        None,
+        ge=16,
+        le=100_000,
+        description="tokens of a child as models.embedding counts them, in place of chunk_size; neighbours then share "
+        "the part of it that chunk_overlap is of chunk_size",
+    )
     chunk_words: int = Field(100, ge=5, le=5000, description="words of a child of the sentence splitter")
     overlap_words: int = Field(20, ge=0, lt=5000, description="words that its neighbouring children share")
     min_pieces: int = Field(1, ge=1, le=100, description="children of a parent below which it cuts between words")
@@ -65,6 +72,17 @@ class CorpusConfig(Section):
         description="what stands before a child where it is searched: nothing, its path of headings, the name of its "
         "file, or a sentence by models.understanding",
     )
+
+    @property
+    def chat_roles(self) -> list[str]:
+        """The roles of the chat models that read files, or write what stands before chunks."""
+        used = {"vision": self.pdf == "vision", "understanding": self.context == "llm"}
+        return [role for role, is_used in used.items() if is_used]
+
+    @property
+    def cuts_by_tokens(self) -> bool:
+        """Whether children are measured by the tokens of the embedding model."""
+        return self.chunk_tokens is not None and self.splitter in SPLITTERS.built_in and self.splitter != "sentences"
 
     @field_validator("readers")
     @classmethod

@@ -31,6 +31,7 @@ from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.rules import Attributes
 from rag_lab.corpus.splitters import splitter_of
+from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 from rag_lab.models.truncation import Truncation
@@ -370,7 +371,8 @@ def open_index(
     splitter: Any = None,
     readers: Mapping[str, Any] = MappingProxyType({}),
     custom_store: Any = None,
-    contexts: Contexts | None = None,
+    writer: ChatModel | None = None,
+    asks: bool = True,
     progress: Watch = False,
     build: bool = True,
 ) -> CorpusIndex:
@@ -384,7 +386,7 @@ def open_index(
         home: where indexes, and all that is remembered, are kept.
         vision: reads PDF files where `config.pdf` is `vision`.
         splitter: an object in place of the splitter that is named, as are `custom_store` and `readers` (by suffix).
-        contexts: what stands before a child where it is searched; as `config.context` says where None.
+        writer: writes what stands before a child where `config.context` is `llm`; not where `asks` is False.
         progress: show a bar while texts are embedded, or call this with their number.
         build: False names an index that is missing without building it; its `is_built` is False.
     """
@@ -397,7 +399,8 @@ def open_index(
     else:
         remembered = RememberedEmbedder(embedder, home / "vectors.sqlite", progress)
     recipe = indexes.Recipe(config, reading, splitter_of(config, remembered, splitter))
-    vectors = ChildVectors(remembered, store, custom_store, contexts or Contexts(config.context))
+    contexts = Contexts(config.context, writer, Memory(home / "files.sqlite"), asks)
+    vectors = ChildVectors(remembered, store, custom_store, contexts)
     if not build:
         return CorpusIndex(
             indexes.index_path(indexes.made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems

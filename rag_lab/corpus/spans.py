@@ -8,7 +8,7 @@ has three characters at least, since texts that are not Markdown have lines of o
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,6 +24,7 @@ _PROSE_END = re.compile(r"""[.!?…؟]["'”’»)\]]*\s+|[。！？｡।][”�
 # Scripts without spaces between words (Thai, Japanese, Chinese): a character counts as a word.
 UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_BLOCK_CHARS = 50_000
 PageStarts = tuple[tuple[int, int], ...]  # a page, and where it begins in the text of its file; in order, () for none
 _PAGE_BREAK = "\n"  # no paragraph ends because a page does
 
@@ -65,6 +66,70 @@ def sentence_units(text: str) -> list[Span]:
 def words(text: str) -> list[Span]:
     """Return the spans of the words of `text`, in order. They hold every character that is not whitespace."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+def words_in(counted: Sequence[Span], unit: Span) -> Span:
+    """Return the place of the first of the words that begin in a part of the text, and that behind the last."""
+    start, stop = (bisect_left(counted, place, key=itemgetter(0)) for place in unit)
+    return start, stop
+
+
+def sentences_and_words(text: str, counted: Sequence[Span], most: int) -> list[Span]:
+    """Return sentences and rows, with the words of a sentence in its place where it has more than `most`.
+
+    Of a word that reaches over an end of the sentence it is the part that lies within.
+    """
+    rows = set(row_spans(text))
+    units: list[Span] = []
+    for unit in sentence_units(text):
+        first, last = words_in(counted, unit)
+        if unit in rows or last - first <= most:
+            units.append(unit)
+            continue
+        if first and counted[first - 1][1] > unit[0]:
+            first -= 1
+        units += [(max(begin, unit[0]), min(finish, unit[1])) for begin, finish in counted[first:last]]
+    return units
+
+
+def blocks(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield text in blocks that the library can cut with little memory; a break is at a line's end where there is one.
+
+    Only texts beyond any page or section have more than one block.
+    """
+    while end - start > _BLOCK_CHARS:
+        cut = text.rfind("\n", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1
+        cut = cut or text.rfind(" ", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1 or start + _BLOCK_CHARS
+        yield start, cut
+        start = cut
+    if start < end:
+        yield start, end
+
+
+def piece_spans(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
+    """Return spans that hold the pieces, begin at 0, end with the text, and never leave a gap or overlap too far.
+
+    In repetitive text a piece fits in several places: all that can be reached are followed forward, and the last
+    piece's place, which is certain, decides backward.
+    """
+    reachable: list[dict[int, int]] = []  # for each piece: where it may start, and where its predecessor then starts
+    ends = {0: 0}  # in ascending order
+    for piece in pieces:
+        starts: dict[int, int] = {}
+        tried = 0
+        for end, before in ends.items():
+            for start in range(max(tried, end - overlap), end + 1):
+                if text.startswith(piece, start):
+                    starts[start] = before
+            tried = end + 1
+        reachable.append(starts)
+        ends = {start + len(piece): start for start in starts}
+    spans: list[Span] = []
+    start = len(text) - len(pieces[-1]) if pieces else 0
+    for piece, starts in zip(reversed(pieces), reversed(reachable), strict=True):
+        spans.append((start, start + len(piece)))
+        start = starts[start]
+    return spans[::-1]
 
 
 def joined(documents: Sequence[Document]) -> tuple[Document, PageStarts] | None:

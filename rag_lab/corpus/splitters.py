@@ -12,7 +12,7 @@ neighbours, and the text is cut where the cosine distance to the next is above a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from itertools import accumulate, pairwise
@@ -26,9 +26,22 @@ from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.digest import source_digest
 from rag_lab._kit.registry import Module, from_object
 from rag_lab.corpus.config import SPLITTERS, CorpusConfig
-from rag_lab.corpus.spans import Span, headings, row_spans, sentence_units, trim, trimmed, words
+from rag_lab.corpus.spans import (
+    Span,
+    blocks,
+    headings,
+    piece_spans,
+    row_spans,
+    sentence_units,
+    sentences_and_words,
+    trim,
+    trimmed,
+    words,
+    words_in,
+)  # fmt: skip
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Embedder
+from rag_lab.models.truncation import TokenLength
 
 LANGCHAIN = "split_text"  # the method of LangChain's splitters
 _PLAIN = (str, int, float, bool, type(None))
@@ -68,7 +81,12 @@ class BuiltInSplitter:
     def identity(self) -> Mapping[str, Any]:
         """Return name, version and fields; of an embedding model its identity."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        found = {name: dict(value.identity()) if name == "embedder" else value for name, value in values.items()}
+        models = ("embedder", "length")
+        found = {
+            name: dict(value.identity()) if name in models else value
+            for name, value in values.items()
+            if value is not None
+        }
         return {"name": self.name, "version": self.version, **found}
 
 
@@ -194,23 +212,24 @@ def splitter_of(config: CorpusConfig, embedder: Embedder | None, override: Any =
     if config.splitter in SPLITTERS.built_in:
         chosen: type[BuiltInSplitter] = found.value
         names = [field.name for field in fields(chosen)]
-        values = {name: getattr(config, chosen.keys.get(name, name)) for name in names if name != "embedder"}
+        values = {name: getattr(config, key) for name in names if hasattr(config, key := chosen.keys.get(name, name))}
+        size = config.chunk_tokens if "length" in names else None
+        if embedder is None and (size or "embedder" in names):
+            raise ConfigError(
+                f"The {chosen.name} splitter needs an embedding model; give one, or another corpus.splitter."
+            )
         if "embedder" in names:
-            if embedder is None:
-                raise ConfigError(
-                    f"The {chosen.name} splitter needs an embedding model; give one, or another corpus.splitter."
-                )
             values["embedder"] = embedder
+        if size:
+            overlap = size * config.chunk_overlap // config.chunk_size
+            values |= {"length": TokenLength(embedder), "size": size, "overlap": overlap}
         return cast(Splitter, chosen(**values))
     return CustomSplitter(found)
 
 
-_BLOCK_CHARS = 50_000
-
-
 @dataclass(frozen=True)
 class Recursive(BuiltInSplitter):
-    """Pieces of at most `size` characters that share at most `overlap` with their neighbours."""
+    """Pieces of at most `size` characters that share at most `overlap` with their neighbours; or tokens by `length`."""
 
     name = "recursive"
     version = 1
@@ -218,73 +237,49 @@ class Recursive(BuiltInSplitter):
 
     size: int
     overlap: int
+    length: TokenLength | None = None
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`."""
-        return [split_spans(text, [(0, len(text))], self.size, self.overlap) for text in texts]
+        return [split_spans(text, [(0, len(text))], self.size, self.overlap, self.length) for text in texts]
 
 
-def split_spans(text: str, parts: Iterable[Span], size: int, overlap: int) -> list[Span]:
+def split_spans(
+    text: str, parts: Iterable[Span], size: int, overlap: int, length: TokenLength | None = None
+) -> list[Span]:
     """Return the half-open spans of the pieces of each part, in order, without surrounding whitespace or blank pieces.
 
     Parts are spans of `text`, not texts: the end of a line by itself may look like a table row that the line is not.
+    Where there is a `length`, `size` and `overlap` are tokens.
     """
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     # Whitespace is kept, so that the pieces are exact substrings which leave no gap between them.
-    splitter = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=overlap, strip_whitespace=False)
-    # The library counts the indentation of a row and the line ends around it.
-    rows = [(start, end) for start, end in row_spans(text) if end - text.rfind("\n", 0, start) + 1 >= size]
+    size = size if length is None else max(length.room(size), overlap + 1)
+    splitter = RecursiveCharacterTextSplitter(
+        chunk_size=size, chunk_overlap=overlap, strip_whitespace=False, length_function=length or len
+    )
+
+    def measured(
+        start: int, end: int
+    ) -> int:  # the library counts the indentation of a row and the line ends around it
+        line = text.rfind("\n", 0, start)
+        return end - line + 1 if length is None else length(text[max(line, 0) : end + 1])
+
+    rows = [row for row in row_spans(text) if measured(*row) >= size]
     spans: list[Span] = []
     for part in parts:
         # Rows that do not fit a piece stand alone. Shorter ones need no care: they are lines, none of which is cut.
         first, last = bisect_left(rows, part[0], key=itemgetter(0)), bisect_right(rows, part[1], key=itemgetter(1))
         for (_, before), row in pairwise([(part[0], part[0]), *rows[first:last], (part[1], part[1])]):
-            for start, end in _blocks(text, before, row[0]):
-                found = _locate(text[start:end], splitter.split_text(text[start:end]), overlap)
+            for start, end in blocks(text, before, row[0]):
+                pieces = splitter.split_text(text[start:end])
+                found = piece_spans(
+                    text[start:end], pieces, overlap if length is None else max(map(len, pieces), default=0)
+                )
                 spans += [(start + one, start + other) for one, other in found]
             spans.append(row)
     return trimmed(text, spans)
-
-
-def _blocks(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield text in blocks that the library can cut with little memory; a break is at a line's end where there is one.
-
-    Only texts beyond any page or section have more than one block.
-    """
-    while end - start > _BLOCK_CHARS:
-        cut = text.rfind("\n", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1
-        cut = cut or text.rfind(" ", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1 or start + _BLOCK_CHARS
-        yield start, cut
-        start = cut
-    if start < end:
-        yield start, end
-
-
-def _locate(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
-    """Return spans that hold the pieces, begin at 0, end with the text, and never leave a gap or overlap too far.
-
-    In repetitive text a piece fits in several places: all that can be reached are followed forward, and the last
-    piece's place, which is certain, decides backward.
-    """
-    reachable: list[dict[int, int]] = []  # for each piece: where it may start, and where its predecessor then starts
-    ends = {0: 0}  # in ascending order
-    for piece in pieces:
-        starts: dict[int, int] = {}
-        tried = 0
-        for end, before in ends.items():
-            for start in range(max(tried, end - overlap), end + 1):
-                if text.startswith(piece, start):
-                    starts[start] = before
-            tried = end + 1
-        reachable.append(starts)
-        ends = {start + len(piece): start for start in starts}
-    spans: list[Span] = []
-    start = len(text) - len(pieces[-1]) if pieces else 0
-    for piece, starts in zip(reversed(pieces), reversed(reachable), strict=True):
-        spans.append((start, start + len(piece)))
-        start = starts[start]
-    return spans[::-1]
 
 
 @dataclass(frozen=True)
@@ -296,7 +291,7 @@ class MarkdownSections(Recursive):
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`."""
-        return [split_spans(text, section_spans(text), self.size, self.overlap) for text in texts]
+        return [split_spans(text, section_spans(text), self.size, self.overlap, self.length) for text in texts]
 
 
 def section_spans(text: str) -> list[Span]:
@@ -336,15 +331,15 @@ class Sentences(BuiltInSplitter):
             if len(counted) < self.whole_below:
                 pieces = trimmed(text, [(0, len(text))])
             else:
-                pieces = self._packed(_units(text, counted, self.max_words), counted)
+                pieces = self._packed(sentences_and_words(text, counted, self.max_words), counted)
                 if len(pieces) < self.min_pieces:
-                    pieces = self._packed(_units(text, counted, 0), counted)
+                    pieces = self._packed(sentences_and_words(text, counted, 0), counted)
             found.append(pieces)
         return found
 
     def _packed(self, units: Sequence[Span], counted: Sequence[Span]) -> list[Span]:
         """Put units together, as many as fit; a unit that does not fit stands alone. `counted` are the words."""
-        lengths = [stop - start for start, stop in (_words_in(counted, unit) for unit in units)]
+        lengths = [stop - start for start, stop in (words_in(counted, unit) for unit in units)]
         pieces: list[Span] = []
         first = 0
         while first < len(units):
@@ -365,30 +360,6 @@ class Sentences(BuiltInSplitter):
         return pieces
 
 
-def _words_in(counted: Sequence[Span], unit: Span) -> Span:
-    """Return the place of the first of the words that begin in a part of the text, and that behind the last."""
-    start, stop = (bisect_left(counted, place, key=itemgetter(0)) for place in unit)
-    return start, stop
-
-
-def _units(text: str, counted: Sequence[Span], most: int) -> list[Span]:
-    """Return sentences and rows, with the words of a sentence in its place where it has more than `most`.
-
-    Of a word that reaches over an end of the sentence it is the part that lies within.
-    """
-    rows = set(row_spans(text))
-    units: list[Span] = []
-    for unit in sentence_units(text):
-        first, last = _words_in(counted, unit)
-        if unit in rows or last - first <= most:
-            units.append(unit)
-            continue
-        if first and counted[first - 1][1] > unit[0]:
-            first -= 1
-        units += [(max(begin, unit[0]), min(finish, unit[1])) for begin, finish in counted[first:last]]
-    return units
-
-
 @dataclass(frozen=True)
 class Semantic(BuiltInSplitter):
     """Runs of sentences between breakpoints, distances above `percentile`; a longer run is cut by characters."""
@@ -405,6 +376,7 @@ class Semantic(BuiltInSplitter):
     percentile: float
     size: int
     overlap: int
+    length: TokenLength | None = None
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`. The sentences of all texts are embedded in one call."""
@@ -424,5 +396,5 @@ class Semantic(BuiltInSplitter):
                 far = np.flatnonzero(distances > np.percentile(distances, self.percentile))
                 breaks[1:1] = [int(number) + 1 for number in far]
             runs = [(spans[first][0], spans[last - 1][1]) for first, last in pairwise(breaks)]
-            found.append(split_spans(text, runs, self.size, self.overlap))
+            found.append(split_spans(text, runs, self.size, self.overlap, self.length))
         return found

@@ -13,7 +13,7 @@ from rag_lab._kit.wording import listing
 from rag_lab.config import module_problems
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
-from rag_lab.errors import ConfigError, DatasetError, unknown_name
+from rag_lab.errors import ConfigError, DatasetError, ModelError, unknown_name
 from rag_lab.evaluation import registry
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.experiment import questions as asking
@@ -21,6 +21,8 @@ from rag_lab.experiment.built_in_designs import RACING
 from rag_lab.experiment.config import Draft, ExperimentConfig, Given, Pairs, folder_of, read_experiment
 from rag_lab.experiment.design import Expansion, ExperimentError, Variant, Wanted, expand, expand_list, variant_id
 from rag_lab.experiment.stage_identities import Readers, limit_problems, model_problem, models_used, run_once
+from rag_lab.models import shared
+from rag_lab.models.truncation import TokenLength
 from rag_lab.rich_display import rich_display
 from rag_lab.runs.human_input import margin_problems
 from rag_lab.runs.omissions import left_out
@@ -313,4 +315,7 @@ def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
     problems += limit_problems(config.limits, models)
     stores = sorted({one.store.name for one in configs if one.searches_vectors})
     problems += [problem for name in stores if (problem := store_problem(name))]
-    return problems + module_problems(configs)
+    by_tokens = {(one.models.embedding, one.corpus.chunk_tokens or 0) for one in configs if one.corpus.cuts_by_tokens}
+    with suppress(ModelError):  # which is among the problems of models
+        problems += [TokenLength(shared.embedder(name)).problem(size, name) for name, size in sorted(by_tokens)]
+    return [*filter(None, problems), *module_problems(configs)]

@@ -7,10 +7,11 @@ is what must be missing: at least so many tokens.
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
+from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import ChatRequest, TextKind
 
 _PIECES = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_|\s+")
@@ -23,6 +24,7 @@ _OTHER_SCRIPTS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u3
 _CHARS_OTHERWISE = 6  # of scripts that put no space between words
 _WINDOWS = 1024  # tokens of which servers' windows are multiples
 _TEMPLATE_TOKENS = 64  # of a chat template: a prompt that fills a window has at least the window less these
+_LENGTHS_KEPT = 100_000  # of texts that were measured
 NOTICED = 0.02  # of what is read: less decides no comparison
 
 
@@ -108,6 +110,61 @@ def truncated_in_prompt(request: ChatRequest, tokens_in: int) -> int:
         return fewest - tokens_in
     is_window = tokens_in > 0 and tokens_in % _WINDOWS == 0
     return int(is_window and request_tokens(request) + _TEMPLATE_TOKENS > tokens_in)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLength:
+    """Measures texts by the tokens of an embedding model, without those that it puts around each."""
+
+    model: Any  # an embedding model
+    _known: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the model's."""
+        found: Mapping[str, Any] = self.model.identity()
+        return found
+
+    def problem(self, size: int, name: str = "the embedding model") -> str:
+        """Return why texts of `size` tokens cannot be cut for it; '' where they can, as far as is known here."""
+        inner = getattr(self.model, "inner", self.model)
+        if not isinstance(inner, ReadsTexts):
+            return (
+                f"corpus.chunk_tokens is {size}, but {name} does not count tokens: leave it out and set "
+                "corpus.chunk_size, or choose a model of sentence_transformers."
+            )
+        if inner.most_tokens is not None and size > inner.most_tokens:
+            return (
+                f"corpus.chunk_tokens is {size:,}, but {name} reads {inner.most_tokens:,} tokens: set at most that, or "
+                "choose a model that reads more."
+            )
+        return ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model can count here and now; weights of a hub cannot before they are here."""
+        inner = getattr(self.model, "inner", self.model)
+        return isinstance(inner, ReadsTexts) and any(inner.text_tokens(["word"], "document"))
+
+    def room(self, size: int) -> int:
+        """Return how many tokens a text of `size` may have without those around it; weights are fetched first.
+
+        Raises:
+            ConfigError: if the model cannot count, or reads less.
+        """
+        if not self.problem(size) and not self.is_ready:
+            getattr(self.model, "inner", self.model).embed_documents(["word"])
+        if problem := self.problem(size):
+            raise ConfigError(problem)
+        return size - int(self.model.text_tokens([""], "document")[0])
+
+    def __call__(self, text: str) -> int:
+        """Return how many tokens a text has by itself."""
+        if text not in self._known:
+            if len(self._known) > _LENGTHS_KEPT:
+                self._known.clear()
+            whole, around = self.model.text_tokens([text, ""], "document")
+            self._known[text] = int(whole - around)
+        return self._known[text]
 
 
 @dataclass(frozen=True, slots=True)

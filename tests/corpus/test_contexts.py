@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.chunks import Contexts
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.corpus_index import CorpusIndex, open_index
-from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Evidence
@@ -33,8 +31,7 @@ def opened(tmp_path: Path, embedder: Any) -> Any:
     def index(kind: str = "none", chat: Any = None, **options: Any) -> CorpusIndex:
         home = tmp_path / "home"
         config = CorpusConfig(chunk_size=50, chunk_overlap=0, parents="section", context=kind)
-        contexts = Contexts(kind, chat, Memory(home / "files.sqlite"), **options)
-        return open_index(folder, config, embedder, home=home, contexts=contexts)
+        return open_index(folder, config, embedder, home=home, writer=chat, **options)
 
     return index
 

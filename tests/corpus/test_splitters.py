@@ -16,6 +16,7 @@ from rag_lab.corpus.corpus_index import CorpusIndex, open_index
 from rag_lab.corpus.spans import Span
 from rag_lab.corpus.splitters import MarkdownSections, Semantic, Sentences, Unsplit, section_spans, splitter_of
 from rag_lab.errors import ConfigError, DatasetError
+from rag_lab.models import shared
 from rag_lab.models.protocols import Vectors
 
 TEXT = "One two three. Four five! Six seven eight nine? Ten."
@@ -292,3 +293,47 @@ def test_text_in_no_piece_and_cut_rows_are_said(corpus: Path, embedder: Any) -> 
     (problem,) = index.problems
     assert problem.reason.endswith("6 letters and digits in no piece, so never found; 1 table row is cut.")
     assert index.manifest.n_children == 2
+
+
+class CountsWords:
+    """An embedder whose tokens are words, with two marks around each text; it reads 20."""
+
+    most_tokens = 20
+
+    def identity(self) -> Mapping[str, Any]:
+        return {"provider": "counts"}
+
+    def text_tokens(self, texts: Sequence[str], kind: str) -> list[int]:
+        return [len(text.split()) + 2 for text in texts]
+
+
+TOKENS = CorpusConfig(chunk_tokens=18, chunk_size=100, chunk_overlap=25, parents="none")
+
+
+@pytest.mark.parametrize("splitter", ["recursive", "markdown"])
+def test_pieces_have_at_most_the_tokens_and_share_the_same_part(splitter: str) -> None:
+    text = "\n\n".join(" ".join(f"w{number}" for number in range(n)) for n in (5, 70, 3)) + "\n| a | b |\n| - | - |"
+    config = TOKENS.model_copy(update={"splitter": splitter})
+    cut: Any = splitter_of(config, CountsWords())
+    (spans,) = cut.split([text])
+    assert all(len(text[start:end].split()) <= 16 for start, end in spans)
+    assert max(len(text[start:end].split()) for start, end in spans) == 16
+    assert text[spans[2][0] : spans[1][1]].split() == text[spans[1][0] : spans[1][1]].split()[-4:]
+    assert {place for span in spans for place in range(*span)} >= {n for n, one in enumerate(text) if not one.isspace()}
+    assert "length" not in splitter_of(CorpusConfig(), None).identity()
+    assert cut.identity()["length"] == {"provider": "counts"} and (cut.size, cut.overlap) == (18, 4)
+
+
+def test_more_tokens_than_the_model_reads_and_a_model_that_does_not_count_are_sentences(embedder: Any) -> None:
+    with pytest.raises(ConfigError, match="chunk_tokens is 21, but the embedding model reads 20 tokens: set at most"):
+        splitter_of(TOKENS.model_copy(update={"chunk_tokens": 21}), CountsWords()).split(["a b"])
+    with pytest.raises(ConfigError, match="does not count tokens: leave it out and set corpus.chunk_size"):
+        splitter_of(TOKENS, embedder).split(["a b"])
+
+
+def test_the_packaged_model_cuts_by_its_tokens() -> None:
+    embedder = shared.embedder("sentence_transformers:minilm")
+    text = "Hydraulics: the relief valve RV-1 opens at 275 bar; re-tighten M12 bolts. " * 30
+    (spans,) = splitter_of(TOKENS.model_copy(update={"chunk_tokens": 64}), embedder).split([text])
+    counts = embedder.text_tokens([text[start:end] for start, end in spans], "document")
+    assert max(counts) <= 64 and sum(counts) / len(counts) > 48

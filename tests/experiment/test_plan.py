@@ -76,6 +76,13 @@ def test_a_store_that_is_not_installed_is_said_before_anything_runs(experiment, 
         plan(experiment(factors={"store.name": ["chroma", "faiss"]}))
 
 
+def test_chunks_of_more_tokens_than_the_model_reads_are_said_before_anything_runs(experiment):
+    with pytest.raises(
+        ExperimentError, match=r"chunk_tokens is 400, but sentence_transformers:minilm reads 256 tokens"
+    ):
+        plan(experiment(factors={"corpus.chunk_tokens": [None, 128, 400]}))
+
+
 def test_a_judge_is_checked_like_any_other_model(experiment):
     with pytest.raises(ExperimentError, match=r"judge \(gemini:x\): No key"):
         plan(experiment(metrics=["ragas.faithfulness"], judge="gemini:x"))

@@ -42,6 +42,7 @@ VALUES = {
     "corpus.splitter": ["recursive", "sentences", "markdown"],
     "corpus.chunk_size": [800, 400],
     "corpus.chunk_overlap": [150, 20],
+    "corpus.chunk_tokens": [None, 40],
     "corpus.chunk_words": [100, 60],
     "corpus.overlap_words": [20, 10],
     "corpus.min_pieces": [1, 2],
