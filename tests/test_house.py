@@ -157,7 +157,7 @@ MOST_LINES = {
     "memory": 1_368,  # 1_300
     "models": 7_076,  # 7_300
     "stores": 1_429,  # 1_500
-    "corpus": 4_746,  # 4_600
+    "corpus": 4_795,  # 4_600
     "data": 2_194,  # 2_100
     "stages": 4_722,  # 4_100
     "assistant": 594,  # 750
@@ -168,7 +168,7 @@ MOST_LINES = {
     "runs": 1_375,  # 1_200
     "comparison": 5_289,  # 4_400
     "report": 3_328,  # 2_700
-    "experiment": 8_317,  # 7_600
+    "experiment": 8_318,  # 7_600
     "notebook": 2_779,  # 2_600
     "testing": 1_239,  # 1_200
     "cli": 2_713,  # 2_300
@@ -177,7 +177,7 @@ MOST_MODULES = 287
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 31  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 32  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from rag_lab._kit.digest import digest
-from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.spans import PageStarts, Span, headings, page_at, path_at, trimmed
+from rag_lab.corpus.config import BY_SUFFIX, CorpusConfig
+from rag_lab.corpus.spans import PageStarts, Span, headings, page_at, path_at, row_spans, sheet_spans, trimmed
 from rag_lab.corpus.splitters import Splitter, Unsplit, section_spans, split_spans, splitter_of
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory, Work
@@ -79,6 +80,7 @@ def cut_identity(config: CorpusConfig, splitter: Splitter) -> Mapping[str, Any]:
     by_children = {"neighbours": {"around": config.neighbours}, "none": {}}
     parents = {"name": config.parents, "version": 1, **by_children.get(config.parents, {"size": config.parent_size})}
     found = {"version": 2, "splitter": dict(splitter.identity()), "parents": parents}
+    found |= {} if config.sheet_rows == "packed" else {"sheet_rows": config.sheet_rows}
     return found if config.pdf_unit == "page" else {**found, "pdf_unit": config.pdf_unit}
 
 
@@ -89,13 +91,27 @@ def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter)
     Those of our splitters hold every character that is not whitespace, and no table row is cut.
     """
     parents = [fixed_parents(document, config) for document in documents]
+    rows = [_sheet_spans(document) if config.sheet_rows == "one" else [] for document in documents]
     regions = [
-        (document, span)
-        for document, spans in zip(documents, parents, strict=True)
+        (document.text, span, own)
+        for document, spans, own in zip(documents, parents, rows, strict=True)
         for span in ([(0, len(document.text))] if spans is None else spans)
     ]
-    pieces = iter(splitter.split([document.text[start:end] for document, (start, end) in regions]))
+    split = iter(splitter.split([text[start:end] for text, (start, end), own in regions if not own]))
+    pieces = iter([_within(text, own, span) if own else next(split) for text, span, own in regions])
     return [_cut(spans, list(islice(pieces, 1 if spans is None else len(spans))), config) for spans in parents]
+
+
+def _sheet_spans(document: Document) -> list[Span]:
+    is_sheet = BY_SUFFIX.get(Path(document.source).suffix.lower()) in ("spreadsheet", "delimited")
+    return sheet_spans(document.text) if is_sheet else []
+
+
+def _within(text: str, spans: Sequence[Span], region: Span) -> list[Span]:
+    """Return the parts of spans that lie in a region, as spans of the region's text."""
+    start, end = region
+    inside = [(max(first, start), min(last, end)) for first, last in spans if first < end and last > start]
+    return [(first - start, last - start) for first, last in trimmed(text, inside)]
 
 
 def chunks(
@@ -187,26 +203,45 @@ class Contexts:
 
     The `model` writes the sentence, which is remembered by what was shown. Where it writes none, the path of headings
     stands in its place, and `problems` says so by file; `for_now` are the chunks of which another attempt may get one.
-    Where `asks` is False, as in a plan, no model is asked.
+    Where `asks` is False, as in a plan, no model is asked. Where `rows`, a sheet's header stands before each row, too.
     """
 
     kind: str = "none"
     model: ChatModel | None = None
     memory: Memory | None = None
     asks: bool = True
+    rows: bool = False
     problems: dict[str, list[str]] = field(default_factory=dict, compare=False)
     for_now: list[str] = field(default_factory=list, compare=False)
 
     def identity(self) -> dict[str, Any]:
         """Return whatever changes what is searched, beside the chunks; nothing where these alone are searched."""
-        if self.kind == "none":
+        if self.is_empty:
             return {}
-        found: dict[str, Any] = {"name": self.kind, "version": 1}
+        found: dict[str, Any] = {"name": self.kind, "version": 1} | ({"rows": True} if self.rows else {})
         found |= {"model": dict(self.model.identity()), "prompt": _PROMPT_VERSION} if self.model else {}
         return {"context": found | ({"for_now": self.for_now} if self.for_now else {})}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing stands before any chunk."""
+        return self.kind == "none" and not self.rows
+
     def before(self, documents: Sequence[Document], found: Sequence[Chunk]) -> dict[str, str]:
         """Return what stands before each chunk, by its id; "" where that is nothing."""
+        before = {one.chunk_id: "" for one in found} if self.kind == "none" else self._about(documents, found)
+        headers = dict[tuple[str, int | None], tuple[int, str]]()
+        for document in documents if self.rows else ():
+            if spans := _sheet_spans(document):
+                end, text = spans[0][1], document.text
+                headers[document.source, document.page] = end, text[slice(*row_spans(text[:end])[0])]
+        for one in found if headers else ():
+            end, header = headers.get((one.source, one.page), (0, ""))
+            if header and one.start >= end:
+                before[one.chunk_id] = "\n\n".join(filter(None, (before[one.chunk_id], header)))
+        return before
+
+    def _about(self, documents: Sequence[Document], found: Sequence[Chunk]) -> dict[str, str]:
         if self.kind == "file":
             return {one.chunk_id: one.source + (f", page {one.page}" if one.page else "") for one in found}
         above = {(one.source, one.page): headings(one.text) for one in documents}

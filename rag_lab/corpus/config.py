@@ -67,6 +67,9 @@ class CorpusConfig(Section):
     )
     parent_size: int = Field(2400, ge=200, le=100_000, description="characters of a parent where it is a piece")
     neighbours: int = Field(1, ge=1, le=20, description="children before and after the hit in its parent")
+    sheet_rows: Literal["packed", "one"] = Field(
+        "packed", description="rows of a sheet or a table of separated values: as many as fit a child, or one"
+    )
     context: Literal["none", "heading", "file", "llm"] = Field(
         "none",
         description="what stands before a child where it is searched: nothing, its path of headings, the name of its "

@@ -164,7 +164,7 @@ class CorpusIndex:
 
     def searched_texts(self, children: Sequence[Chunk]) -> list[str]:
         """Return the texts by which children are searched: their own, behind what stands before them."""
-        if self.contexts.kind == "none":
+        if self.contexts.is_empty:
             return [child.text for child in children]
         before = ((self._before[child.chunk_id], child.text) for child in children)
         return ["\n\n".join(filter(None, both)) for both in before]
@@ -399,7 +399,7 @@ def open_index(
     else:
         remembered = RememberedEmbedder(embedder, home / "vectors.sqlite", progress)
     recipe = indexes.Recipe(config, reading, splitter_of(config, remembered, splitter))
-    contexts = Contexts(config.context, writer, Memory(home / "files.sqlite"), asks)
+    contexts = Contexts(config.context, writer, Memory(home / "files.sqlite"), asks, config.sheet_rows == "one")
     vectors = ChildVectors(remembered, store, custom_store, contexts)
     if not build:
         return CorpusIndex(

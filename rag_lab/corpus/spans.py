@@ -42,6 +42,17 @@ def row_spans(text: str) -> list[Span]:
     return rows
 
 
+def sheet_spans(text: str) -> list[Span]:
+    """Return what stands before the first row of a sheet, its header included, and each row; [] where it has none.
+
+    Together they hold the text.
+    """
+    rows = row_spans(text)
+    if len(rows) < 3 or not set(text[slice(*rows[1])]) <= set("|-: "):
+        return []
+    return trimmed(text, pairwise([0, *(end for _, end in rows[1:-1]), len(text)]))
+
+
 def trim(text: str, start: int, end: int) -> Span:
     """Return the span without the whitespace at its ends; empty where there is nothing else."""
     piece = text[start:end]

@@ -145,7 +145,8 @@ class _Index:
         self.language = language
         self.digest = Recipe(corpus, reading, splitter_of(corpus, embedder)).identity()
         writer = cast(protocols.ChatModel, _Model("understanding", config.models.understanding))
-        self.contexts = Contexts(corpus.context, writer if corpus.context == "llm" else None)
+        asked = writer if corpus.context == "llm" else None
+        self.contexts = Contexts(corpus.context, asked, rows=corpus.sheet_rows == "one")
         vectors = {"embedder": embedder.identity(), "store": registry.identity(config.store)}
         self.vectors_identity = {**vectors, **self.contexts.identity()}
 

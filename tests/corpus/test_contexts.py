@@ -146,3 +146,25 @@ def test_a_pipeline_has_the_sentences_written_by_its_model_of_understanding(open
     (trace,) = [pipeline.replace(understanding_model=chat, embedding_model=HashEmbedder()).ask("lunch")]
     assert {hit.source for hit in trace.ranked} == {"canteen.txt", "press.md"}
     assert len(requests) == len(pipeline.replace(understanding_model=chat).index.chunks.children())
+
+
+def test_a_row_of_a_sheet_is_a_chunk_that_is_searched_with_the_header(tmp_path: Path, embedder: Any) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "torque.csv").write_text("Bolt,Torque Nm\nM6,9\nM8,22\nM10,44\n")
+    (folder / "notes.md").write_text("| Bolt | Nm |\n| --- | --- |\n| M6 | 9 |\n| M8 | 22 |\n")
+    config = CorpusConfig(sheet_rows="one", context="file")
+    index = open_index(folder, config, embedder, home=tmp_path / "home")
+    rows = [child for child in index.chunks.children() if child.source == "torque.csv"]
+    assert [row.text for row in rows][1:] == ["| M6 | 9 |", "| M8 | 22 |", "| M10 | 44 |"]
+    text = index.chunks.document("torque.csv", None).text
+    assert rows[0].text == text[: rows[1].start].strip() and all(text[row.start : row.end] == row.text for row in rows)
+    before = index.searched_texts(rows)
+    assert before[0] == f"torque.csv\n\n{rows[0].text}"
+    assert before[3] == "torque.csv\n\n| Bolt | Torque Nm |\n\n| M10 | 44 |"
+    assert len(index.chunks.children()) == 5  # a table of a text is cut as the text is
+    (hits,) = index.search_terms("bm25", "unicode", ["torque M8"], 1, level="child")
+    located, reason = index.locate(Evidence("torque.csv", quote="M8 | 22"))
+    assert index.text(hits[0]) == "| M8 | 22 |" and not reason and rows[2].start <= located.start < rows[2].end
+    plain = open_index(folder, CorpusConfig(), embedder, home=tmp_path / "home")
+    assert len(plain.chunks.children()) == 2 and plain.path != index.path

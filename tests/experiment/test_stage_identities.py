@@ -51,6 +51,7 @@ VALUES = {
     "corpus.parents": ["page", "none", "neighbours", "fixed"],
     "corpus.parent_size": [2400, 500],
     "corpus.neighbours": [1, 2],
+    "corpus.sheet_rows": ["packed", "one"],
     "corpus.context": ["none", "heading", "file", "llm"],
     "store.name": ["chroma", "exact"],
     "models.embedding": [EMBEDDER],
