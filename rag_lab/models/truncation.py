@@ -24,6 +24,8 @@ _OTHER_SCRIPTS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u3
 _CHARS_OTHERWISE = 6  # of scripts that put no space between words
 _WINDOWS = 1024  # tokens of which servers' windows are multiples
 _TEMPLATE_TOKENS = 64  # of a chat template: a prompt that fills a window has at least the window less these
+_NO_COUNT = "corpus.chunk_tokens is {}, but {} counts no tokens: set corpus.chunk_size in its place, or choose minilm."
+_READS_LESS = "corpus.chunk_tokens is {}, but {} reads {} tokens: set at most that, or choose a model that reads more."
 _LENGTHS_KEPT = 100_000  # of texts that were measured
 NOTICED = 0.02  # of what is read: less decides no comparison
 
@@ -124,36 +126,31 @@ class TokenLength:
         found: Mapping[str, Any] = self.model.identity()
         return found
 
-    def problem(self, size: int, name: str = "the embedding model") -> str:
-        """Return why texts of `size` tokens cannot be cut for it; '' where they can, as far as is known here."""
-        inner = getattr(self.model, "inner", self.model)
-        if not isinstance(inner, ReadsTexts):
-            return (
-                f"corpus.chunk_tokens is {size}, but {name} does not count tokens: leave it out and set "
-                "corpus.chunk_size, or choose a model of sentence_transformers."
-            )
-        if inner.most_tokens is not None and size > inner.most_tokens:
-            return (
-                f"corpus.chunk_tokens is {size:,}, but {name} reads {inner.most_tokens:,} tokens: set at most that, or "
-                "choose a model that reads more."
-            )
-        return ""
+    @property
+    def _inner(self) -> Any:
+        return getattr(self.model, "inner", self.model)
 
     @property
     def is_ready(self) -> bool:
         """Whether the model can count here and now; weights of a hub cannot before they are here."""
-        inner = getattr(self.model, "inner", self.model)
-        return isinstance(inner, ReadsTexts) and any(inner.text_tokens(["word"], "document"))
+        return isinstance(self._inner, ReadsTexts) and any(self._inner.text_tokens(["word"], "document"))
+
+    def problem(self, size: int, name: str = "the embedding model") -> str:
+        """Return why texts of `size` tokens cannot be cut for it; '' where they can, as far as is known here."""
+        if not isinstance(self._inner, ReadsTexts):
+            return _NO_COUNT.format(size, name)
+        limit = self._inner.most_tokens
+        return "" if limit is None or size <= limit else _READS_LESS.format(size, name, limit)
 
     def room(self, size: int) -> int:
         """Return how many tokens a text of `size` may have without those around it; weights are fetched first.
 
-        Raises:
-            ConfigError: if the model cannot count, or reads less.
+        A ConfigError where the model cannot count, or reads less.
         """
-        if not self.problem(size) and not self.is_ready:
-            getattr(self.model, "inner", self.model).embed_documents(["word"])
-        if problem := self.problem(size):
+        if not (problem := self.problem(size)) and not self.is_ready:
+            self._inner.embed_documents(["word"])
+            problem = self.problem(size) or ("" if self.is_ready else _NO_COUNT.format(size, "the embedding model"))
+        if problem:
             raise ConfigError(problem)
         return size - int(self.model.text_tokens([""], "document")[0])
 

@@ -307,6 +307,18 @@ class CountsWords:
         return [len(text.split()) + 2 for text in texts]
 
 
+class Silent(CountsWords):
+    """Counts nothing, also once it was loaded, as a model that looks tokens up in a table."""
+
+    most_tokens = None
+
+    def text_tokens(self, texts: Sequence[str], kind: str) -> list[int]:
+        return [0] * len(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return np.ones((len(texts), 1), np.float32)
+
+
 TOKENS = CorpusConfig(chunk_tokens=18, chunk_size=100, chunk_overlap=25, parents="none")
 
 
@@ -327,8 +339,10 @@ def test_pieces_have_at_most_the_tokens_and_share_the_same_part(splitter: str) -
 def test_more_tokens_than_the_model_reads_and_a_model_that_does_not_count_are_sentences(embedder: Any) -> None:
     with pytest.raises(ConfigError, match="chunk_tokens is 21, but the embedding model reads 20 tokens: set at most"):
         splitter_of(TOKENS.model_copy(update={"chunk_tokens": 21}), CountsWords()).split(["a b"])
-    with pytest.raises(ConfigError, match="does not count tokens: leave it out and set corpus.chunk_size"):
+    with pytest.raises(ConfigError, match="counts no tokens: set corpus.chunk_size in its place"):
         splitter_of(TOKENS, embedder).split(["a b"])
+    with pytest.raises(ConfigError, match="counts no tokens"):
+        splitter_of(TOKENS, Silent()).split(["a b"])
 
 
 def test_the_packaged_model_cuts_by_its_tokens() -> None:
