@@ -14,7 +14,7 @@ from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, locate_all, open_index
-from rag_lab.data.dataset import Dataset, dataset_of
+from rag_lab.data.dataset import Dataset, corpus_folder, dataset_of, find_dataset
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
@@ -177,6 +177,7 @@ class Pipeline:
                 embedder = RememberedEmbedder(model, home / "vectors.sqlite")
                 named = {role: overrides.get(f"{role}_model", getattr(config.models, role)) for role in asked}
                 chats = {role: shared.chat_model(model, "index") for role, model in named.items()}
+                others = config.corpus.distractors_from if config.corpus.distractors else ""
                 index = open_index(
                     self.dataset.corpus_dir,
                     config.corpus,
@@ -189,6 +190,7 @@ class Pipeline:
                     vision=chats.get("vision"),
                     writer=chats.get("understanding"),
                     asks=self._asks,
+                    distractors=corpus_folder(find_dataset(others)) if others else None,
                     progress=self._progress,
                     build=self._builds,
                 )

@@ -10,7 +10,7 @@ import pandas as pd
 
 from rag_lab._kit.wording import counted
 from rag_lab.comparison import blind_trials, by_question, labelled_answers
-from rag_lab.comparison.tables import bounds, changes, costs, evidence, hyde_study, pareto, reliability
+from rag_lab.comparison.tables import bounds, changes, costs, evidence, growth, hyde_study, pareto, reliability
 from rag_lab.comparison.tables import effects as modules
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.comparison.tables.sum_of_parts import sum_of_parts
@@ -67,6 +67,8 @@ class Comparison(RunTables):
     parts = cached_property(sum_of_parts)
     # Which variants no other beats in the main metric and in what a question takes, and how certain that is.
     front = cached_property(lambda self: pareto.pareto_fronts(self, self.prices))
+    # How pipelines fare as distractors join the corpus; None where the run has one size alone.
+    growth = cached_property(growth.growth_found)
     # The race whose proof the run is; None where it is none.
     race = cached_property(lambda self: read_race(self.run.path))
     # What may be left out, by the margins of the run.

@@ -70,6 +70,8 @@ class Recipe:
             "cut": dict(cut_identity(self.config, self.splitter)),
             "libraries": {name: version(name) for name in _LIBRARIES},
         }
+        if self.config.distractors:  # two variants that differ in them alone read different corpora
+            found["distractors"] = [self.config.distractors, self.config.distractors_from]
         return found if self.config.duplicates == "keep" else {**found, "duplicates": self.config.duplicates}
 
 

@@ -76,6 +76,13 @@ class CorpusConfig(Section):
         "file, or a sentence by models.understanding",
     )
 
+    distractors: int = Field(
+        0, ge=0, le=10_000_000, description="documents of `distractors_from` that are indexed beside the corpus"
+    )
+    distractors_from: str = Field(
+        "", description="a dataset or a folder of documents that answer none of the questions"
+    )
+
     @property
     def chat_roles(self) -> list[str]:
         """The roles of the chat models that read files, or write what stands before chunks."""

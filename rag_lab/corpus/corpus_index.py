@@ -26,7 +26,8 @@ from rag_lab.corpus import build_index as indexes
 from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
 from rag_lab.corpus.chunks import Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import Changes, IndexedFile, file_digests, list_files, track
+from rag_lab.corpus.distractors import list_corpus, refuse_answers
+from rag_lab.corpus.folder import Changes, IndexedFile, track
 from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.rules import Attributes
@@ -373,6 +374,7 @@ def open_index(
     custom_store: Any = None,
     writer: ChatModel | None = None,
     asks: bool = True,
+    distractors: Path | None = None,
     progress: Watch = False,
     build: bool = True,
 ) -> CorpusIndex:
@@ -387,13 +389,13 @@ def open_index(
         vision: reads PDF files where `config.pdf` is `vision`.
         splitter: an object in place of the splitter that is named, as are `custom_store` and `readers` (by suffix).
         writer: writes what stands before a child where `config.context` is `llm`; not where `asks` is False.
+        distractors: the folder of which `config.distractors` documents are indexed, too.
         progress: show a bar while texts are embedded, or call this with their number.
         build: False names an index that is missing without building it; its `is_built` is False.
     """
     reading = Reading(config, vision, home, readers)
-    listing = list_files(corpus_dir, reading.loaders)
-    digests = file_digests(listing.files, home / "file_digests.sqlite")
-    listing = listing.with_strictest_labels(digests)
+    cache = home / "file_digests.sqlite"
+    listing, digests = list_corpus(corpus_dir, reading.loaders, cache, config.distractors, distractors)
     if isinstance(embedder, RememberedEmbedder):
         remembered = replace(embedder, progress=progress)
     else:
@@ -402,11 +404,11 @@ def open_index(
     contexts = Contexts(config.context, writer, Memory(home / "files.sqlite"), asks, config.sheet_rows == "one")
     vectors = ChildVectors(remembered, store, custom_store, contexts)
     if not build:
-        return CorpusIndex(
-            indexes.index_path(indexes.made_of(listing, digests, recipe), home), corpus_dir, vectors, listing.problems
-        )
+        missing = indexes.index_path(indexes.made_of(listing, digests, recipe), home)
+        return CorpusIndex(missing, corpus_dir, vectors, listing.problems)
     path = indexes.ensure_index(listing, digests, recipe, home)
-    changes = track(home, corpus_dir, dict(cut_identity(config, recipe.splitter)), digests)
+    cuts = {**cut_identity(config, recipe.splitter), "distractors": config.distractors}
+    changes = track(home, corpus_dir, cuts, digests)
     return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
 
 
@@ -420,15 +422,15 @@ def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[
     for question in questions:
         kept = []
         for evidence in question.evidence:
+            reason = _NOT_VISIBLE
             if index.is_visible(evidence.source, question):
                 found, reason = index.locate(evidence)
                 copies = tuple(source for source in index.copies(found.source) if index.is_visible(source, question))
                 kept.append(replace(found, copies=copies) if copies else found)
-            else:
-                reason = _NOT_VISIBLE
             if reason:
                 reason = f"evidence of question {question.question_id!r}: {reason}"
                 problems.append(Problem(str(index.corpus_dir / evidence.source), reason))
         answers = question.answers if len(kept) == len(question.evidence) else ()
         located.append(replace(question, evidence=tuple(kept), answers=answers))
+    refuse_answers(index.manifest.made_of["files"], index.chunks.pages, located)
     return located, problems

@@ -105,6 +105,27 @@ def interaction_figure(effects: pd.DataFrame, metric: str, factor: str, other: s
     return figure
 
 
+def growth_figure(comparison: Comparison) -> ShownFigure:
+    """Plot the main metric of each pipeline, with its interval, at each number of distractors, equally far apart."""
+    found, metric = comparison.growth, comparison.main_metric or "quality"
+    curves, sizes = (found.curves, found.sizes) if found else ({}, ())
+    figure, axes = look.new_figure(6.4, 3.2, f"Mean of {metric} of each pipeline by the number of distractors.")
+    for index, (name, variants) in enumerate(curves.items()):
+        colour, style = _COLOURS[index % len(_COLOURS)], _STYLES[index // len(_COLOURS) % len(_STYLES)]
+        places = [sizes.index(size) + 0.06 * (index - (len(curves) - 1) / 2) for size in variants]
+        cells = [comparison.cell(variant, metric) or {} for variant in variants.values()]
+        for place, cell in zip(places, cells, strict=True):
+            look.draw_interval(axes, cell, place, colour, upright=True)
+        means = [float(cell["mean"]) for cell in cells]
+        axes.plot(places, means, marker="o", color=colour, linestyle=style, linewidth=1.4, label=literal(name, 44))
+    axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+    axes.set_xlabel("distractors", loc="right")
+    axes.set_ylabel(literal(comparison.directed(metric), 40))
+    axes.legend(frameon=False, fontsize=FONT_SIZE, labelcolor=INK, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.grid(axis="y", color=look.GRID, linewidth=0.8)
+    return figure
+
+
 def front_figure(comparison: Comparison, cost: Cost = "seconds") -> ShownFigure:
     """Plot the main metric against what a question takes; empty where the variants do not differ in that cost.
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from rag_lab._kit.wording import DASH, interval, number, p_value, plain, short_verdict, signed, signed_interval
+from rag_lab._kit.wording import DASH, interval, number, p_value, plain, seconds, short_verdict, signed, signed_interval
 from rag_lab.comparison.across import AcrossRuns
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.verdict_sentences import difference_text
-from rag_lab.comparison.tables.costs import commonest
+from rag_lab.comparison.tables.costs import commonest, index_cells
 from rag_lab.comparison.tables.effects import EffectsFound
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.report.table import Table
@@ -240,3 +240,16 @@ def noise_table(tables: RunTables) -> Table:
         rows.append((metric, *shares, f"{found.repeats:.3g}", plain(number(noise_floor(found).value))))
     header = ("metric", "questions", "generation", "judge", "repeats", "noise floor of a difference")
     return Table("Variance of a single score by source, and the noise floor", header, tuple(rows))
+
+
+def growth_table(comparison: Comparison) -> Table:
+    """Return a row a pipeline and number of distractors: the main metric, and what index and search take."""
+    found, took, rows = comparison.growth, comparison.latency.set_index("variant_id")["search_s"].to_dict(), []
+    for name, variants in found.curves.items() if found else ():
+        for size, variant in variants.items():
+            cell = comparison.cell(variant, found.metric if found else "") or {}
+            scores = plain(cell["mean"]), interval(cell["low"], cell["high"]), seconds(took.get(variant))
+            rows.append((name, f"{size:,}", *scores, *index_cells(comparison)[variant]))
+    header = ("distractors", "mean", "95% interval", "search, seconds", "chunks embedded", "minutes", "MB")
+    metric = comparison.directed(found.metric) if found else ""
+    return Table(f"{metric} as documents that answer nothing join the corpus", ("pipeline", *header), tuple(rows))

@@ -198,6 +198,21 @@ SECTIONS = (
         template="costs.html",
     ),
     Section(
+        "growth",
+        "As the corpus grows",
+        "Scores",
+        EVERYWHERE,
+        lambda c: c.growth is not None,
+        "Distractors are documents that answer none of the questions; each size holds those of the sizes below it.",
+        lambda c: c.growth.sentences if c.growth else [],
+        lambda c: {"growth": [score_tables.growth_table(c)]},
+        lambda c: (
+            [(c.directed(c.growth.metric), figures.to_svg(effect_figures.growth_figure(c), "growth"))]
+            if c.growth
+            else []
+        ),
+    ),
+    Section(
         "routing",
         "Does routing HyDE by class pay",
         "Scores",

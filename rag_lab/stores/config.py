@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, kinds_of
+from rag_lab._kit.wording import listing
 
 VectorKind = Literal["float32", "int8", "binary"]
 Unit = Literal["child", "document"]  # what a sparse index compares with a query: a piece of a file, or the whole
@@ -52,7 +53,7 @@ class StoreConfig(Section):
     def _fits(self) -> StoreConfig:
         holds = STORES[self.name].quantized if self.name in STORES else ()
         if self.vectors not in ("float32", *holds):
-            others = " and ".join(name for name, info in STORES.items() if self.vectors in info.quantized)
+            others = listing([name for name, info in STORES.items() if self.vectors in info.quantized])
             raise ValueError(f"{self.name} cannot keep vectors as {self.vectors}; {others} can")
         if not self.url:
             return self
