@@ -1,10 +1,10 @@
 """What the searched text and the size of chunks do to a search, with the packaged MiniLM, as JSON on stdout.
 
-    python benchmarks/chunk_contexts.py DATASET [--questions N] [--modes bm25 dense hybrid] [--set KEY=VALUE ...]
+    python benchmarks/chunk_contexts.py DATASET [--questions N] [--modes MODE ...] [--set KEY=VALUE ...]
 
 DATASET is a name or path that `rag-lab datasets list` or `import` gave. For each mode it prints nDCG@10 of the search
 with the defaults, and what each change of the index adds to it question by question, with a 95% interval over the
-questions. `--set` adds changes, each by itself. It works in a folder of its own, so nothing is remembered from before.
+questions. `--set` names other changes, each by itself. It works in a folder of its own, so nothing is remembered.
 """
 
 import argparse
@@ -21,7 +21,10 @@ from late_interaction import gain, scores_of
 from rag_lab.data.dataset import Dataset
 from rag_lab.pipeline import Pipeline
 
-CHANGES = ("corpus.context=heading", "corpus.context=file", "corpus.chunk_tokens=128", "corpus.chunk_tokens=240")
+CHANGES = (
+    "corpus.context=heading", "corpus.context=file", "corpus.context=late", "corpus.chunk_tokens=128",
+    "corpus.chunk_tokens=240",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -41,7 +44,7 @@ def main() -> None:
             pipeline = alone.set("retrieval.mode", mode)
             before = scores_of(pipeline.run(asked, answer=(), read=lambda _: ()))
             found: dict[str, Any] = {"search": round(float(np.mean([*before.values()])), 4)}
-            for change in (*CHANGES, *given.set):
+            for change in given.set or CHANGES:
                 key, _, value = change.partition("=")
                 changed = pipeline.set(key, yaml.safe_load(value))
                 found[change] = gain(before, scores_of(changed.run(asked, answer=(), read=lambda _: ())))

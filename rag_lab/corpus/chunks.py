@@ -4,14 +4,19 @@ What stands before a child is for the search alone: its text, its span and its i
 sentence about a passage within its document is Anthropic's "contextual retrieval" (2024).
 """
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.config import BY_SUFFIX, CorpusConfig
@@ -19,7 +24,8 @@ from rag_lab.corpus.spans import PageStarts, Span, headings, page_at, path_at, r
 from rag_lab.corpus.splitters import Splitter, Unsplit, section_spans, split_spans, splitter_of
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory, Work
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, Message
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, EmbedsSpans, Message, Vectors
+from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Chunk, Document
 
 _PROMPT_VERSION = 1  # raised with the words
@@ -216,7 +222,7 @@ class Contexts:
 
     def identity(self) -> dict[str, Any]:
         """Return whatever changes what is searched, beside the chunks; nothing where these alone are searched."""
-        if self.is_empty:
+        if self.kind == "none" and not self.rows:
             return {}
         found: dict[str, Any] = {"name": self.kind, "version": 1} | ({"rows": True} if self.rows else {})
         found |= {"model": dict(self.model.identity()), "prompt": _PROMPT_VERSION} if self.model else {}
@@ -225,11 +231,31 @@ class Contexts:
     @property
     def is_empty(self) -> bool:
         """Whether nothing stands before any chunk."""
-        return self.kind == "none" and not self.rows
+        return self.kind in ("none", "late") and not self.rows
+
+    @property
+    def words(self) -> Contexts:
+        """What stands before a chunk where words are searched: what is embedded late has no words more."""
+        return replace(self, kind="none") if self.kind == "late" else self
+
+    def embed(
+        self, embedder: RememberedEmbedder, documents: Callable[[], Sequence[Document]], found: Sequence[Chunk]
+    ) -> Vectors:
+        """Return the vectors of chunks, which have what stands before them: each by itself, or within its document."""
+        if self.kind != "late":
+            return embedder.embed_documents([one.text for one in found])
+        if problem := late_problem(embedder.inner):
+            raise ConfigError(problem)
+        texts = {(one.source, one.page): one.text for one in documents()}
+        places = [((one.source, one.page) if (one.source, one.page) in texts else (one.source, None)) for one in found]
+        rows = []
+        for place, some in groupby(zip(places, found, strict=True), key=itemgetter(0)):
+            rows.append(embedder.embed_spans(texts[place], [(one.start, one.end) for _, one in some]))
+        return np.concatenate(rows)
 
     def before(self, documents: Sequence[Document], found: Sequence[Chunk]) -> dict[str, str]:
         """Return what stands before each chunk, by its id; "" where that is nothing."""
-        before = {one.chunk_id: "" for one in found} if self.kind == "none" else self._about(documents, found)
+        before = {one.chunk_id: "" for one in found} if self.words.kind == "none" else self._about(documents, found)
         headers = dict[tuple[str, int | None], tuple[int, str]]()
         for document in documents if self.rows else ():
             if spans := _sheet_spans(document):
@@ -299,6 +325,13 @@ class Contexts:
             made = work.do(self.memory, [key for key in asked if key not in replies])
             replies |= {key: one if one.error else ChatReply(encode(one) or "") for key, one in made.items()}
         return replies
+
+
+def late_problem(model: Any, name: str = "the embedding model") -> str:
+    """Return why a model cannot embed chunks within their documents, '' where it can."""
+    if isinstance(model, EmbedsSpans):
+        return model.late_problem
+    return f"corpus.context is late, but {name} gives no vectors of tokens: choose minilm, or another context."
 
 
 def _parts(text: str, room: int, model: ChatModel) -> tuple[int, list[str]]:

@@ -70,10 +70,10 @@ class CorpusConfig(Section):
     sheet_rows: Literal["packed", "one"] = Field(
         "packed", description="rows of a sheet or a table of separated values: as many as fit a child, or one"
     )
-    context: Literal["none", "heading", "file", "llm"] = Field(
+    context: Literal["none", "heading", "file", "llm", "late"] = Field(
         "none",
         description="what stands before a child where it is searched: nothing, its path of headings, the name of its "
-        "file, or a sentence by models.understanding",
+        "file, or a sentence by models.understanding; late embeds it within its page or file",
     )
 
     distractors: int = Field(

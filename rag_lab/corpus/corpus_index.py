@@ -176,7 +176,7 @@ class CorpusIndex:
 
     def _searched_identity(self) -> dict[str, Any]:
         """Return what tells searched texts from the children; which of them are for now is known once a model wrote."""
-        return self.contexts.identity() if self.contexts.model is None or self._before else {}
+        return self.contexts.words.identity() if self.contexts.model is None or self._before else {}
 
     @cached_property
     def _before(self) -> dict[str, str]:
@@ -206,7 +206,7 @@ class CorpusIndex:
             if not partial:
                 return
             before = embedder.replayed.seconds + embedder.embedded.seconds
-            vectors = embedder.embed_documents([child.text for child in children])
+            vectors = self.contexts.embed(embedder, self.chunks.documents, children)
             took = embedder.replayed.seconds + embedder.embedded.seconds - before
             labels = [access_label(child.namespace, child.permissions) for child in children]
             ids = [child.chunk_id for child in children]
@@ -234,7 +234,7 @@ class CorpusIndex:
         No weights are loaded. What was counted is kept with what the index is searched by.
         """
         # Weights from a hub say it only once they are here: None is not kept. What a model is to write is not known.
-        is_open = self.contexts.model is not None and not self.contexts.asks
+        is_open = self.contexts.kind == "late" or (self.contexts.model is not None and not self.contexts.asks)
         return None if is_open or self.vectors.embedder.most_tokens is None else self._truncation
 
     @cached_property

@@ -11,6 +11,7 @@ from rag_lab._kit.digest import short_name
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.config import module_problems
+from rag_lab.corpus.chunks import late_problem
 from rag_lab.data.dataset import Dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
 from rag_lab.errors import ConfigError, DatasetError, ModelError, unknown_name
@@ -317,5 +318,7 @@ def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:
     problems += [problem for name in stores if (problem := store_problem(name))]
     by_tokens = {(one.models.embedding, one.corpus.chunk_tokens or 0) for one in configs if one.corpus.cuts_by_tokens}
     with suppress(ModelError):  # which is among the problems of models
+        late = {one.models.embedding for one in configs if one.corpus.context == "late" and one.searches_vectors}
+        problems += [late_problem(shared.embedder(name), name) for name in sorted(late)]
         problems += [TokenLength(shared.embedder(name)).problem(size, name) for name, size in sorted(by_tokens)]
     return [*filter(None, problems), *module_problems(configs)]

@@ -126,6 +126,18 @@ class Embedder(Protocol):
         """Return (n_texts, dim) unit vectors of questions, in order."""
 
 
+@runtime_checkable
+class EmbedsSpans(Protocol):
+    """An embedding model that reads a span within its text: the mean of the vectors of its tokens."""
+
+    @property
+    def late_problem(self) -> str:
+        """Why it cannot, as far as its files that are here say; '' where it can."""
+
+    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
+        """Return (n_spans, dim) unit vectors, in order."""
+
+
 class EmbedsByKind:
     """Both methods of an `Embedder` by one, which is told what the texts are."""
 

@@ -1,5 +1,6 @@
 """What stands before a chunk is searched and embedded with it, and is in no text that is shown, read or cited."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,13 @@ import pytest
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.corpus_index import CorpusIndex, open_index
+from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Evidence
 from rag_lab.stages.retrieval.search import DenseSearcher, SparseSearcher
 from rag_lab.stages.retrieval.select import Select, diversified
+from rag_lab.stores.config import StoreConfig
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
 TEXT = (
@@ -28,7 +31,7 @@ def opened(tmp_path: Path, embedder: Any) -> Any:
     (folder / "press.md").write_text(TEXT)
     (folder / "canteen.txt").write_text("It opens at noon and serves soup.\n")
 
-    def index(kind: str = "none", chat: Any = None, **options: Any) -> CorpusIndex:
+    def index(kind: str = "none", chat: Any = None, embedder: Any = embedder, **options: Any) -> CorpusIndex:
         home = tmp_path / "home"
         config = CorpusConfig(chunk_size=50, chunk_overlap=0, parents="section", context=kind)
         return open_index(folder, config, embedder, home=home, writer=chat, **options)
@@ -168,3 +171,30 @@ def test_a_row_of_a_sheet_is_a_chunk_that_is_searched_with_the_header(tmp_path: 
     assert index.text(hits[0]) == "| M8 | 22 |" and not reason and rows[2].start <= located.start < rows[2].end
     plain = open_index(folder, CorpusConfig(), embedder, home=tmp_path / "home")
     assert len(plain.chunks.children()) == 2 and plain.path != index.path
+
+
+class Late(HashEmbedder):
+    """The vector of a span is that of its first word, beside which the first word of its document stands."""
+
+    late_problem = ""
+
+    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Any:
+        self.documents += [text]
+        return self._embed([f"{text.split()[1]} {text[start:end].split()[0]}" for start, end in spans])
+
+
+def test_late_chunks_are_embedded_within_their_document_once_and_words_are_searched_as_they_are(opened: Any) -> None:
+    late = Late()
+    plain, index = opened("none", embedder=late), opened("late", embedder=late)
+    assert index.path == plain.path and searched(index) == searched(plain)
+    index.ensure_vectors()
+    assert late.documents == ["It opens at noon and serves soup.", TEXT.strip()]
+    opened("late", embedder=late, store=StoreConfig(name="exact")).ensure_vectors()
+    assert len(late.documents) == 2  # remembered by document and span
+    (hits,) = index.search(late.embed_queries(["opens It"]), 1, level="child")
+    assert hits[0].source == "canteen.txt" and hits[0].score > 0.99
+    words = [SparseSearcher(one, "bm25", "unicode").identity() for one in (plain, index)]
+    meanings = [DenseSearcher(one, late).identity() for one in (plain, index)]
+    assert words[0] == words[1] and meanings[0] != meanings[1]
+    with pytest.raises(ConfigError, match="gives no vectors of tokens: choose minilm"):
+        opened("late", embedder=HashEmbedder(7)).ensure_vectors()

@@ -81,6 +81,8 @@ def test_chunks_of_more_tokens_than_the_model_reads_are_said_before_anything_run
         ExperimentError, match=r"chunk_tokens is 400, but sentence_transformers:minilm reads 256 tokens"
     ):
         plan(experiment(factors={"corpus.chunk_tokens": [None, 128, 400]}))
+    with pytest.raises(ExperimentError, match=r"context is late, but vectors of \S+ are no means of its tokens'"):
+        plan(experiment(factors={"corpus.context": ["none", "late"], "models.embedding": ["static:wordllama"]}))
 
 
 def test_a_judge_is_checked_like_any_other_model(experiment):

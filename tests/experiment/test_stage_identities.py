@@ -52,7 +52,7 @@ VALUES = {
     "corpus.parent_size": [2400, 500],
     "corpus.neighbours": [1, 2],
     "corpus.sheet_rows": ["packed", "one"],
-    "corpus.context": ["none", "heading", "file", "llm"],
+    "corpus.context": ["none", "heading", "file", "llm", "late"],
     "store.name": ["chroma", "exact"],
     "models.embedding": [EMBEDDER],
     "prompts.understanding": ["builtin", "mine.j2"],

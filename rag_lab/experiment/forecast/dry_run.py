@@ -96,7 +96,10 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
             and not index.has_vectors
             and tally.is_new(digest([index.digest, index.vectors_identity]))
         ):
-            known = index.vectors.embedder.known_documents(index.searched_texts(index.chunks.children()))
+            children = index.chunks.children()
+            known: Mapping[str, str | None] = {f"{index.path} {one.chunk_id}": one.text for one in children}
+            if index.contexts.kind != "late":  # whose vectors belong to documents: all may be new
+                known = index.vectors.embedder.known_documents(index.searched_texts(children))
             texts = [text for key, text in known.items() if tally.is_new(key)]
             new, name = [text for text in texts if text is not None], config.models.embedding
             work = Work(_INDEX, name, "chunk", len(new), remembered=len(texts) - len(new))

@@ -22,12 +22,11 @@ from rag_lab.errors import ModelError
 from rag_lab.memory import results
 from rag_lab.models import protocols, requirements, truncation, weights
 from rag_lab.models.local.local_model import without_progress_bars
-from rag_lab.models.local.sentence_transformers import SentenceTransformersModel
+from rag_lab.models.local.sentence_transformers import SHORTEST, SentenceTransformersModel
 
 _HEAD = struct.Struct("<d4sI")  # seconds that the vectors took, their mark, and how many numbers a row has
 _LARGEST = 127  # of int8
 _DECIMALS = 6
-_SHORTEST = 8  # tokens of a window
 _NO_TOKENS = "{} has no vectors of tokens (it is made of {}); choose a transformer, such as minilm."
 _TRAINED = ("ColBERT", "MultiVectorEncoder")
 
@@ -130,16 +129,8 @@ class MaxSimScorer(SentenceTransformersModel):
         if reads is None:
             return [text]
         limit = min(filter(None, (getattr(self.loaded[0], f"{kind}_length", None), reads.limit)))
-        room = max(_SHORTEST, limit - reads.counts([(reads.prompts.get(kind, ""),)])[0])
-        spans = reads.tokenizer.encode(text, add_special_tokens=False).offsets
-        starts = [0]
-        while len(spans) - starts[-1] > room:
-            last = starts[-1] + room
-            between = (
-                place for place in range(last, starts[-1] + room // 2, -1) if text[spans[place][0] - 1].isspace()
-            )
-            starts.append(next(between, last))
-        cuts = [0, *(spans[place][0] for place in starts[1:]), len(text)]
+        room = max(SHORTEST, limit - reads.counts([(reads.prompts.get(kind, ""),)])[0])
+        cuts = reads.cuts(text, room)
         return [text[start:end] for start, end in itertools.pairwise(cuts)]
 
 

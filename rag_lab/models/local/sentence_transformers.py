@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +20,9 @@ _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")} 
 _TENSORS, _TENSORS_OF_WORDLLAMA = "model.safetensors", "l2_supercat_256.safetensors"
 _TABLES = ("embeddings", "embedding.weight")  # of model2vec; of StaticEmbedding and wordllama
 _NOT_STATIC = "{} has no table of token vectors; give wordllama, or a model of model2vec (its hub name or folder)."
+SHORTEST = 8  # tokens of a window
+_OF_A_MEAN = {"Transformer", "Pooling", "Normalize"}
+_NO_MEAN = "corpus.context is late, but vectors of {} are no means of its tokens': choose minilm, or another context."
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 
@@ -44,6 +48,18 @@ class ReadLength:
             batch = [one if len(one) > 1 else one[0] for one in batch]
             lengths += [len(one.ids) for one in self.tokenizer.encode_batch_fast(batch)]
         return lengths
+
+    def cuts(self, text: str, room: int) -> list[int]:
+        """Return where to cut a text into parts of at most `room` tokens, from 0 to its end; between words if so."""
+        spans = self.tokenizer.encode(text, add_special_tokens=False).offsets
+        starts = [0]
+        while len(spans) - starts[-1] > room:
+            last = starts[-1] + room
+            between = (
+                place for place in range(last, starts[-1] + room // 2, -1) if text[spans[place][0] - 1].isspace()
+            )
+            starts.append(next(between, last))
+        return [0, *(spans[place][0] for place in starts[1:]), len(text)]
 
 
 def read_length(source: weights.Source, most: int | None = None) -> ReadLength | None:
@@ -146,6 +162,49 @@ class SentenceTransformerEmbedder(protocols.EmbedsByKind, SentenceTransformersMo
             return [0] * len(texts)
         return reads.counts([(reads.prompts.get(kind, "") + text,) for text in texts])
 
+    @property
+    def late_problem(self) -> str:
+        """See `EmbedsSpans`."""
+        source = weights.find(self.name)
+        modules = {
+            str(one.get("type", "")).rpartition(".")[2]: source.file(f"{one.get('path', '')}/config.json".lstrip("/"))
+            for one in weights.read_json(source.file("modules.json"), [])
+        }
+        pooling = weights.read_json(modules.get("Pooling"), {})
+        is_mean = pooling.get("pooling_mode", "mean") == "mean" and pooling.get("pooling_mode_mean_tokens", True)
+        return "" if is_mean and modules.keys() <= _OF_A_MEAN else _NO_MEAN.format(self.name)
+
+    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> protocols.Vectors:
+        """Return a unit vector for each span, read within the text (Günther et al. 2024, "Late Chunking").
+
+        A longer text than the model reads is read in windows that overlap by half; each token counts as the window
+        reads it in whose middle it stands nearest.
+        """
+        loaded, reads = self.loaded, self._read_length()
+        if reads is None or self.late_problem:
+            raise ModelError(self.late_problem or _NO_MEAN.format(self.name))
+        prompt = reads.prompts.get("document", "")
+        cuts = reads.cuts(text, max(SHORTEST, (reads.limit - reads.counts([(prompt,)])[0]) // 2 - 1))
+        windows = list(zip(cuts, cuts[2:], strict=False)) or [(0, len(text))]
+        middles = [(start + end) // 2 for start, end in pairwise(cuts)]
+        counted = list(pairwise([0, *middles[1:-1], len(text)]))  # the part of each window that counts
+        starts, ends = np.array(spans).T
+        sums = np.zeros((len(spans), loaded.get_embedding_dimension()), np.float32)
+        for first in range(0, len(windows), self.batch_size):
+            some = windows[first : first + self.batch_size]
+            with self._lock:
+                rows = loaded.encode_document(
+                    [text[start:end] for start, end in some], output_value="token_embeddings", show_progress_bar=False
+                )
+            for (start, end), of_window, (low, high) in zip(some, rows, counted[first:], strict=False):
+                offsets = np.array(reads.tokenizer.encode(prompt + text[start:end]).offsets)
+                places = offsets[:, 0] - len(prompt) + start
+                is_text = (offsets[:, 1] > offsets[:, 0]) & (places >= max(low, start)) & (places < high)
+                vectors = of_window.float().cpu().numpy()
+                for row in np.flatnonzero((starts < high) & (ends > low)):
+                    sums[row] += vectors[is_text & (places >= starts[row]) & (places < ends[row])].sum(axis=0)
+        return protocols.unit_vectors(sums)
+
     def _embed(self, kind: protocols.TextKind, texts: Sequence[str]) -> protocols.Vectors:
         with self._lock:
             if not texts:
@@ -171,6 +230,11 @@ class StaticEmbedder(SentenceTransformerEmbedder):
     def identity(self) -> Mapping[str, Any]:
         """Return provider, name, digest of the weights, and library version."""
         return {**super().identity(), "provider": "static"}
+
+    @property
+    def late_problem(self) -> str:
+        """The vector of a token is the same in every text."""
+        return _NO_MEAN.format(self.name)
 
     def _read_length(self) -> None:
         """Nothing is beyond what it reads."""

@@ -92,7 +92,7 @@ class SparseSearcher:
         """Index, level, and the method with its analyzer and what it compares."""
         sparse = dict(sparse_identity(self.name, self.index.analyzer(self.analyzer), self.units))
         found = {"index": self.index.digest, "level": self.level, "sparse": sparse}
-        return {**found, **self.index.contexts.identity()}
+        return {**found, **self.index.contexts.words.identity()}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""

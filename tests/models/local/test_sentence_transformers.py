@@ -10,6 +10,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.failover import missing_requirement
 from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder, StaticEmbedder
 from rag_lab.models.providers import EMBEDDERS
+from rag_lab.models.weights import packaged
 
 TEXTS = ["The press runs at 140 bar.", "x", "The oven's filter is changed every month. " * 20, ""]
 
@@ -135,3 +136,28 @@ def test_max_tokens_cuts_the_passage(tiny_cross_encoder):
 def test_a_classifier_is_refused(tiny_classifier):
     with pytest.raises(ModelError, match="gives 3 scores a pair"):
         CrossEncoderScorer(str(tiny_classifier)).score(PAIRS[:1])
+
+
+def test_a_span_is_the_mean_of_its_tokens_within_the_text_and_a_long_text_is_read_in_windows():
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    folder, embedder = packaged("minilm"), SentenceTransformerEmbedder("minilm", device="cpu")
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    text = "The press runs at 140 bar. Its guides take grease NLGI 2."
+    read = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+    offsets = read.pop("offset_mapping")[0].tolist()
+    with torch.no_grad():
+        rows = model(**read).last_hidden_state[0].numpy()
+    spans = [(0, 26), (27, len(text))]
+    expected = np.stack([sum(r for r, (a, b) in zip(rows, offsets, strict=True) if s <= a < b <= e) for s, e in spans])
+    found = embedder.embed_spans(text, spans)
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
+    lines = [f"Step {number} of the guide sets valve {number * 7} to {number} bar." for number in range(60)]
+    bounds = [0, *(end + 1 for end in np.cumsum([len(line) + 1 for line in lines])[:-1] - 1)]
+    long, spans = "\n".join(lines), [(start, start + len(line)) for start, line in zip(bounds, lines, strict=True)]
+    assert sum(embedder.text_tokens([long], "document")) > 2 * embedder.most_tokens
+    far, near = (long.replace(lines[number], lines[number].upper().replace("BAR", "PSI")) for number in (0, 58))
+    whole, other, beside = (embedder.embed_spans(one, spans) for one in (long, far, near))
+    assert np.allclose(np.linalg.norm(whole, axis=1), 1, atol=1e-5)
+    assert whole[59] @ other[59] > 0.999 > whole[59] @ beside[59]
