@@ -154,30 +154,30 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 MOST_LINES = {
     "ground": 1_405,  # 1_100
     "_kit": 1_937,  # 1_800
-    "memory": 1_368,  # 1_300
-    "models": 7_159,  # 7_300
+    "memory": 1_362,  # 1_300
+    "models": 7_146,  # 7_300
     "stores": 1_430,  # 1_500
     "corpus": 4_915,  # 4_600
     "data": 2_194,  # 2_100
-    "stages": 4_722,  # 4_100
-    "assistant": 594,  # 750
+    "stages": 4_637,  # 4_100
+    "assistant": 580,  # 750
     "questions": 923,  # 600
-    "corpus_profile": 332,  # 400
+    "corpus_profile": 328,  # 400
     "statistics": 3_466,  # 3_500
-    "evaluation": 3_057,  # 3_300
-    "runs": 1_375,  # 1_200
-    "comparison": 5_363,  # 4_400
-    "report": 3_377,  # 2_700
-    "experiment": 8_324,  # 7_600
-    "notebook": 2_779,  # 2_600
+    "evaluation": 3_051,  # 3_300
+    "runs": 1_364,  # 1_200
+    "comparison": 5_351,  # 4_400
+    "report": 3_374,  # 2_700
+    "experiment": 8_280,  # 7_600
+    "notebook": 2_749,  # 2_600
     "testing": 1_239,  # 1_200
-    "cli": 2_713,  # 2_300
+    "cli": 2_714,  # 2_300
 }
-MOST_MODULES = 289
+MOST_MODULES = 288
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 33  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 32  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

@@ -155,7 +155,11 @@ class Chat:
     @property
     def turns(self) -> list[SavedTurn]:
         """The turns whose asker may still see all that they may repeat, in order; one without an answer is the last."""
-        return [turn for turn in self._sessions.turns(self.session) if self._is_visible(turn)]
+        index, kept = self.pipeline.index, []
+        for turn in self._sessions.turns(self.session):  # a file that is gone may have been anybody's
+            if all(index.chunks.documents(name) and index.is_visible(name, self._asker) for name in turn.seen):
+                kept.append(turn)
+        return kept
 
     @property
     def pending(self) -> SavedTurn | None:
@@ -213,11 +217,6 @@ class Chat:
     @property
     def _asker(self) -> Question:
         return Question("asked", "", may_see=self.may_see, namespace=self.namespace)
-
-    def _is_visible(self, turn: SavedTurn) -> bool:
-        """Tell whether all that a turn may repeat may be seen; a file that is gone may have been anybody's."""
-        index = self.pipeline.index
-        return all(index.chunks.documents(name) and index.is_visible(name, self._asker) for name in turn.seen)
 
     def __repr__(self) -> str:
         return f"Chat({self.session!r}, {len(self.turns)} turns)"

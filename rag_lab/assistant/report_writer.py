@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import create_model
 
 from rag_lab._kit.digest import digest, whole_file
 from rag_lab.errors import ConfigError, RagLabError
@@ -38,12 +38,7 @@ from rag_lab.stages.understand import read_object
 
 Style = Literal["technical", "general"]
 VERSION = 1  # of the wording below: results are remembered by it
-
-
-class Outline(BaseModel):
-    """The object that the model returns."""
-
-    entries: list[str]
+_OUTLINE = create_model("Outline", entries=list[str])  # the object that the model returns
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class WriteOutline(ChatStage):
 
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
         """Keep titles that are not blank, each once, and no more than were asked for, as the record says."""
-        found = read_object(replies[0], Outline)
+        found: Any = read_object(replies[0], _OUTLINE)
         if isinstance(found, str):
             return chat_outcome(replies[0], {}, "failed", f"there is no outline: {found}")
         titles = [*dict.fromkeys(title for entry in found.entries if (title := " ".join(entry.split())))]
@@ -142,12 +137,8 @@ class Review(_WriteText):
         return shipped_chat("review", asked)
 
 
-def section_trace(trace: Trace, title: str) -> Trace:
-    """Return a trace that has found nothing yet, of the same asker, for a section."""
-    return Trace(replace(trace.question, text=title, evidence=(), answers=(), history=()), trace.repeat)
-
-
 REPORT_FILE = "report.json"
+REPORTS = Path("results", "reports")  # in the working folder, as its runs are
 MOST_PARTS = 20
 _SECTION_TOKENS = 600
 _LINK = r'<a href="#c\1">[\1]</a>'
@@ -255,7 +246,7 @@ def write(
     author = _Author(pipeline, topic, style, Question("report", topic, may_see=may_see, namespace=namespace), progress)
     report = author.report(parts)
     name = f"{re.sub(r'[^a-z0-9]+', '-', topic.lower()).strip('-')[:40]}-{digest([topic, parts, style])[:6]}"
-    target = Path(folder) if folder else reports_folder() / name
+    target = Path(folder) if folder else REPORTS / name
     report = replace(report, folder=str(target))
     target.mkdir(parents=True, exist_ok=True)
     record = json.dumps(asdict(report), ensure_ascii=False, indent=1)
@@ -265,15 +256,10 @@ def write(
     return report
 
 
-def reports_folder() -> Path:
-    """Return where reports are kept: beside the runs of the working folder."""
-    return Path("results", "reports")
-
-
 def earlier_reports() -> list[tuple[Path, str]]:
     """Return the folders of reports with their topics, the newest first; one that cannot be read is left out."""
     found = []
-    for path in sorted(reports_folder().glob(f"*/{REPORT_FILE}"), key=lambda path: -path.stat().st_mtime):
+    for path in sorted(REPORTS.glob(f"*/{REPORT_FILE}"), key=lambda path: -path.stat().st_mtime):
         try:
             found.append((path.parent, str(json.loads(path.read_bytes())["topic"])))
         except (OSError, ValueError, LookupError, TypeError):
@@ -351,7 +337,8 @@ class _Author:
     def _with_passages(self, text: str) -> Trace:
         question = replace(self.asker, text=text)
         (trace,) = self.pipeline.run([question], answer=(), read=lambda _: {"passages"})
-        return replace(section_trace(trace, text), passages=trace.passages)
+        asked = replace(trace.question, text=text, evidence=(), answers=(), history=())
+        return replace(Trace(asked, trace.repeat), passages=trace.passages)  # a trace that has found nothing else yet
 
     def _call(self, stage: Stage, trace: Trace) -> Trace:
         self.progress(f"{stage.name}: {trace.question.text}", self.done, self.total)

@@ -274,9 +274,6 @@ def write(
     if calls >= _ASKS_FROM and not yes:
         typer.confirm("Begin?", default=True, abort=True, err=True)
 
-    def progress(what: str, done: int, total: int) -> None:
-        typer.echo(f"[{done}/{total}] {what}", err=True)
-
     report = write_report(
         pipeline,
         topic,
@@ -284,7 +281,7 @@ def write(
         style="general" if style == "general" else "technical",
         may_see=permissions,
         folder=out,
-        progress=progress,
+        progress=lambda what, done, total: typer.echo(f"[{done}/{total}] {what}", err=True),
     )
     for one in report.sections:
         if one.problem:

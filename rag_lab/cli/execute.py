@@ -63,7 +63,11 @@ def run_with_status(
 ) -> RunFolder:
     """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
     left_out = [asked_sentence(len(checked.questions), checked.left_out)] if checked.left_out else []
-    for notice in (*left_out, *checked.expansion.notices, *caveats.sentences_of(checked)):
+    found, unmeasured = caveats.truncations_of(checked), caveats.not_applicable_sentences(checked)
+    # Where the sweep refuses what is cut, it says so itself, and does not start.
+    cut = [] if caveats.refusals(found, checked) else caveats.truncation_sentences(found, checked)
+    notices = (*left_out, *checked.expansion.notices, *caveats.cut_off_sentences(checked), *unmeasured, *cut)
+    for notice in notices:
         typer.echo(notice, err=True)
     confirm_long(checked, yes)
     try:

@@ -325,7 +325,7 @@ def ask(
     from rag_lab.comparison.comparison import read_comparison
     from rag_lab.comparison.labelled_answers import labelled_pair
     from rag_lab.errors import ConfigError, unknown_name
-    from rag_lab.runs.answer_labels import ASKED_FILE
+    from rag_lab.runs.human_input import ASKED_FILE
     from rag_lab.runs.run_folder import write_json
 
     comparison = read_comparison(run)
@@ -358,7 +358,7 @@ def merge(
 ) -> None:
     """Put other people's ratings to those of a run, each once; its report and `compare` then count them."""
     from rag_lab.comparison.comparison import read_comparison
-    from rag_lab.runs.answer_labels import merge_labels
+    from rag_lab.runs.human_input import merge_labels
 
     comparison = read_comparison(run)
     n, problems = merge_labels(comparison.run.path, files)

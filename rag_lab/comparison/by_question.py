@@ -1,7 +1,4 @@
-"""Question by question: what every variant did and scored, and what a variant won and lost against the baseline.
-
-What several variants share is kept once, with their letters.
-"""
+"""Question by question: what every variant did and scored, and what a variant won and lost against the baseline."""
 
 from __future__ import annotations
 

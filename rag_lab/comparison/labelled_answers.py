@@ -24,8 +24,8 @@ from rag_lab.comparison.blind_trials import Side, side_of
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError
 from rag_lab.records import Passage, Question
-from rag_lab.runs import answer_labels
-from rag_lab.runs.answer_labels import AnswerLabel, Asked
+from rag_lab.runs import human_input
+from rag_lab.runs.human_input import AnswerLabel, Asked
 from rag_lab.statistics.prediction_powered import FEWEST, Corrected, corrected_mean
 from rag_lab.statistics.shares import krippendorff_alpha
 
@@ -114,11 +114,11 @@ class LabelledPair:
     @cached_property
     def read(self) -> tuple[list[AnswerLabel], list[str]]:
         """The last rating of each person on each answer, and what makes the ratings doubtful."""
-        written, problems = answer_labels.read_labels(self.tables.run.path / answer_labels.LABELS_FILE)
-        labels, n_changed = answer_labels.latest(written)
+        written, problems = human_input.read_labels(self.tables.run.path / human_input.LABELS_FILE)
+        labels, n_changed = human_input.latest(written)
         every = {one.key for both in self.answers.values() for one in both}
         known = [one for one in labels if one.key in every]
-        return known, [*problems, *answer_labels.label_problems(known, len(labels) - len(known), n_changed)]
+        return known, [*problems, *human_input.label_problems(known, len(labels) - len(known), n_changed)]
 
     @cached_property
     def ratings(self) -> dict[Key, list[float]]:
@@ -135,7 +135,7 @@ class LabelledPair:
 
         Only what was drawn counts: who chooses what to rate chooses what is found.
         """
-        asked = answer_labels.read_asked(self.tables.run.path)
+        asked = human_input.read_asked(self.tables.run.path)
         drawn = set(asked.answers) if asked else set()
 
         def of(shown: ShownAnswer) -> float:
@@ -198,7 +198,7 @@ def labelled_pair(tables: RunTables, pair: tuple[str, str] | None = None, metric
     Raises:
         ConfigError: where the run has no two variants that answer.
     """
-    drawn = answer_labels.read_asked(tables.run.path)
+    drawn = human_input.read_asked(tables.run.path)
     if drawn is not None and {drawn.variant_id, drawn.against} <= tables.traces.keys():
         pair, metric = pair or (drawn.variant_id, drawn.against), metric or drawn.metric
     main, base = tables.main_metric or "", tables.run.baseline
@@ -217,7 +217,7 @@ def labelled_pair(tables: RunTables, pair: tuple[str, str] | None = None, metric
 
 def labelled_answers(tables: RunTables) -> LabelledPair | None:
     """Return the pair that people rated; None where nobody rated anything."""
-    if (tables.run.path / answer_labels.LABELS_FILE).is_file():
+    if (tables.run.path / human_input.LABELS_FILE).is_file():
         with suppress(ConfigError):
             return labelled_pair(tables)
     return None

@@ -20,10 +20,10 @@ EXCERPT_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text; `is_evidence` where the quote of an evidence stands there."""
+    """A part of a text; `marked` is what is to be seen in it, such as the quote of an evidence."""
 
     text: str
-    is_evidence: bool = False
+    marked: bool = False
 
 
 def pieces(place: Placed, text: str, question: Question) -> tuple[Piece, ...]:
@@ -43,7 +43,7 @@ def pieces(place: Placed, text: str, question: Question) -> tuple[Piece, ...]:
                 spans.append((first, last))
     found, end_of_last = [], 0
     for first, last in spans:
-        found += [Piece(text[end_of_last:first]), Piece(text[first:last], is_evidence=True)]
+        found += [Piece(text[end_of_last:first]), Piece(text[first:last], marked=True)]
         end_of_last = last
     return tuple(piece for piece in (*found, Piece(text[end_of_last:])) if piece.text)
 
@@ -53,16 +53,16 @@ def opening(parts: Sequence[Piece], chars: int = OPENING_CHARS) -> tuple[Piece, 
 
     They are the first ones; where the evidence stands further below, those around its beginning.
     """
-    line = [Piece(re.sub(r"\s+", " ", part.text), part.is_evidence) for part in parts]
-    before = sum(len(part.text) for part in takewhile(lambda part: not part.is_evidence, line))
+    line = [Piece(re.sub(r"\s+", " ", part.text), part.marked) for part in parts]
+    before = sum(len(part.text) for part in takewhile(lambda part: not part.marked, line))
     total = sum(len(part.text) for part in line)
-    is_below = any(part.is_evidence for part in line) and before > chars * (1 - _BEFORE)
+    is_below = any(part.marked for part in line) and before > chars * (1 - _BEFORE)
     start = max(0, min(before - round(chars * _BEFORE), total - chars)) if is_below else 0
     shown, place = [Piece("… ")] * (start > 0), 0
     for part in line:
         text = part.text[max(start - place, 0) : max(start + chars - place, 0)]
         place += len(part.text)
-        shown += [Piece(text, part.is_evidence)] if text else []
+        shown += [Piece(text, part.marked)] if text else []
     return (*shown, *([Piece(" …")] * (start + chars < total)))
 
 

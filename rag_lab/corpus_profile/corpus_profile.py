@@ -175,7 +175,9 @@ def profile(documents: Any, config: PipelineConfig | None = None, *, home: Path 
         advice=(),
         problems=(*dataset.problems, *index.problems),
     )
-    advice = _advice(corpus, sum(source.lower().endswith(".pdf") for source in tables), pipeline.config)
+    config, n_pdf_tables = pipeline.config, sum(source.lower().endswith(".pdf") for source in tables)
+    advice = [*_search(corpus, config), *_pieces(corpus, n_pdf_tables, config), *_models_and_files(corpus, config)]
+    advice.sort(key=lambda one: (not one.key, not one.factor))  # what to set, to compare, to do about files and models
     clusters = cluster_proposal(dataset.questions, "none")
     return replace(corpus, advice=(*advice, *([Advice(clusters)] if clusters else [])))
 
@@ -238,12 +240,6 @@ def holds_table(text: str) -> bool:
         if following >= _LEAST_ROWS:
             return True
     return False
-
-
-def _advice(corpus: CorpusProfile, n_pdf_tables: int, config: PipelineConfig) -> list[Advice]:
-    """Return what to set, then what to compare, then what to do about files and models."""
-    found = [*_search(corpus, config), *_pieces(corpus, n_pdf_tables, config), *_models_and_files(corpus, config)]
-    return sorted(found, key=lambda item: (not item.key, not item.factor))
 
 
 def _search(corpus: CorpusProfile, config: PipelineConfig) -> Iterator[Advice]:

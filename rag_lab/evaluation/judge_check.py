@@ -1,7 +1,4 @@
-"""What a trial of a judge found: numbers, the sentence they come to, and the record of it that is kept.
-
-There is one file a judge and language of its prompts.
-"""
+"""What a trial of a judge found: numbers, the sentence they come to, and the record of it that is kept."""
 
 import logging
 import re

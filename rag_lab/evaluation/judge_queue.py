@@ -52,10 +52,7 @@ class JudgeReplies:
         return {key: self._known[key] for key in keys if key in self._known}
 
     def ask(self, requests: Mapping[str, ChatRequest], generate: Generate) -> list[ChatReply]:
-        """Return a reply for each request, in order, and remember it at once; failed calls are asked again later.
-
-        What another process asks at this moment is not asked twice.
-        """
+        """Return a reply for each request, in order, and remember it at once; failed calls are asked again later."""
         work = Work(
             "judge",
             lambda keys: dict(zip(keys, generate([requests[key] for key in keys]), strict=True)),

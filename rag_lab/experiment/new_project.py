@@ -188,10 +188,7 @@ class Asked:
 
     @property
     def leaves_out_answers(self) -> bool:
-        """Whether answers are switched off: no metric reads them, and nothing that is set or varied is about them.
-
-        Without labels there are no metrics, and answers are where a change is seen.
-        """
+        """Whether answers are switched off: no metric reads them, and nothing that is set or varied is about them."""
         about = any(key.startswith("answer.") or key == "models.generation" for key in (*self.settings, *self.factors))
         if about or self.answers or not self.metrics:
             return False

@@ -151,10 +151,7 @@ def looks_of(plan: Plan) -> Looks:
 
 
 def round_plan(plan: Plan, number: int, variants: Collection[str]) -> Plan:
-    """Return the sweep of round `number` (from 1) over the baseline and the `variants` that are left.
-
-    It measures the metric that decides, or the objectives of trials.
-    """
+    """Return the sweep of round `number` (from 1) over the baseline and the `variants` that are left."""
     ids, given = set(plan.rounds[number - 1]), plan.experiment
     wanted = {one.name for one in aims(plan)} if given.design == OPTUNA else {plan.deciding_metric.name}
     places = [place for place, known in enumerate(plan.metrics) if known.name in wanted]

@@ -220,10 +220,7 @@ class Ledger:
 
 
 def environment_ledger() -> tuple[Ledger | None, str]:
-    """Return the ledger that the sweep named for this process (None outside a sweep), and who pays from it.
-
-    Both come by the environment: the sweep starts a kernel, and the cells of its notebook build their models by name.
-    """
+    """Return the ledger that the sweep named for this process (None outside a sweep), and who pays from it."""
     path = os.environ.get(LEDGER_VARIABLE)
     return Ledger(Path(path)) if path else None, os.environ.get(PAYER_VARIABLE, "")
 

@@ -291,10 +291,7 @@ class Work(Generic[Result]):
         return {key: self.decode(text) for key, text in memory.recall(keys).items()} if memory else {}
 
     def again(self, memory: Memory | None, failed: Collection[str]) -> dict[str, Result]:
-        """Return another attempt at results that failed; each replaces what was remembered once it is there.
-
-        So a kill in between leaves what was. What is no better to remember leaves it, too.
-        """
+        """Return another attempt at results that failed; each replaces what was remembered once it is there."""
         found: dict[str, Result] = {}
         for keys in batches(failed, self.batch_size):
             found |= self._computed(memory, keys) if memory else self.compute(keys)

@@ -215,10 +215,7 @@ def error_received(written: Mapping[str, str], model: str) -> errors.RagLabError
 
 
 def _start(folder: Path, name: str, kind: str, model: str) -> bool:
-    """Start the process that holds a model and wait until it listens; return False where it died before it did.
-
-    Whoever comes second finds it there.
-    """
+    """Start the process that holds a model and wait until it listens; return False where it died before it did."""
     if not is_open(folder):
         raise ModelError(f"The sweep has ended, and with it the process that held {redact_value(model)}.")
     with FileLock(folder / "starting.lock"):

@@ -72,10 +72,7 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
         )
 
     def known_documents(self, texts: Sequence[str]) -> dict[str, str | None]:
-        """Return a key for each different passage, with the passage, None where its vector is known.
-
-        No model is loaded.
-        """
+        """Return a key for each different passage, with the passage, None where its vector is known."""
         found = dict(zip(self._keys("document", texts), texts, strict=True))
         if not is_there(self.path):
             return {key.hex(): text for key, text in found.items()}

@@ -76,7 +76,7 @@ class Reviewing(Clickable):
         parts, end = list[Piece](), 0
         for start, stop in sorted(filter(None, spans)):
             if start >= end:
-                parts += [Piece(text[end:start]), Piece(text[start:stop], is_evidence=True)]
+                parts += [Piece(text[end:start]), Piece(text[start:stop], marked=True)]
                 end = stop
         return self.rendered(
             "review.html",

@@ -208,10 +208,7 @@ def _names(parts: _Shown) -> tuple[str, dict[str, str]]:
 
 
 def _column(parts: _Shown, metric: str) -> tuple[list[str], int]:
-    """Return a metric's column and on how many questions a variant was scored at most.
-
-    It has the name, how many questions were scored, and a line a variant; counts that differ stand there.
-    """
+    """Return a metric's column and on how many questions a variant was scored at most."""
     cells = {row["variant_id"]: row for row in parts.summary[parts.summary["metric"] == metric].to_dict("records")}
     differences = parts.differences
     against = differences[(differences["metric"] == metric) & (differences["against"] == parts.baseline)]

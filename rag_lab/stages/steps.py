@@ -1,13 +1,12 @@
-"""The one table of the steps of a pipeline, in their order: names, the keys that each reads, what is built in."""
+"""The steps of a pipeline, in their order, from the one table of them, steps.yaml; and what is built in."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.registry import kinds_of
 from rag_lab.errors import unknown_name
-from rag_lab.models.providers import SCORERS
 from rag_lab.records import Hit
 
 Group = Literal["query", "corpus", "retrieval", "rerank", "answer"]  # of steps that are chosen together, in this order
@@ -21,86 +20,31 @@ class ScoreName(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step, under its name on a trace.
-
-    `switches` are the keys that say whether and how it is done, `keys` the beginnings of all others that it reads.
-    `slot` is where an object can stand in place of the module that the key `module` names. `scores` are those that it
-    gives to hits, by the name that they are kept under.
-    """
+    """A step, under its name on a trace; what its fields are stands in steps.yaml."""
 
     name: str
     title: str
     group: Group
     switches: tuple[str, ...]
-    keys: tuple[str, ...] = ()
-    slot: str = ""
-    module: str = ""
-    scores: Mapping[str, ScoreName] = MappingProxyType({})
+    keys: tuple[str, ...]
+    slot: str
+    module: str
+    scores: Mapping[str, ScoreName]
 
 
-STEPS = (
-    Step("remember", "Conversation memory", "query", ("conversation.memory",), ("conversation.", "prompts.summary")),
+STEPS = tuple(
     Step(
-        "understand", "Understanding", "query", ("query.rewrite", "query.hyde"),
-        ("query.understanding", "models.understanding", "prompts.understanding"), "understand", "query.understanding",
-    ),
-    Step("propose", "Proposed rewrite", "query", ("query.rewrite",)),
-    Step(
-        "rewrite", "Rewriting", "query", ("query.rewrite",), ("query.guard", "query.min_similarity"), "rewrite",
-        "query.rewrite",
-    ),
-    Step("rephrase", "Other phrasings", "query", ("query.phrasings",), ("prompts.phrasings",)),
-    Step("route", "HyDE routing", "query", ("query.hyde",), ("query.class_to_hyde",)),
-    Step(
-        "hyde", "HyDE", "query", ("query.hyde",), ("query.hyde_", "models.hyde", "prompts.hyde"), "hyde",
-        "query.hyde_writer",
-    ),
-    Step(
-        "search_dense", "Dense search", "retrieval", ("retrieval.mode",), ("retrieval.", "store."), "search",
-        "retrieval.mode", {"dense": ScoreName("cosine", "how alike question and passage are in meaning, 1 at most")},
-    ),
-    Step(
-        "search_bm25", "BM25 search", "retrieval", ("retrieval.mode",),
-        scores={"bm25": ScoreName("BM25", "words in common, rare ones count more; no upper limit")},
-    ),
-    Step(
-        "search_tfidf", "TF-IDF search", "retrieval", ("retrieval.mode",),
-        scores={"tfidf": ScoreName("TF-IDF", "cosine of weighted word counts, 1 at most")},
-    ),
-    Step(
-        "retrieve", "Fusion of the searches", "retrieval", ("retrieval.mode", "retrieval.fusion"), slot="fusion",
-        module="retrieval.fusion",
-        scores={"weighted": ScoreName("fused", "sum of the searches' scaled scores, each times its weight")},
-    ),
-    Step(
-        "retrieve_hyde", "Search by HyDE", "retrieval", ("query.hyde",), ("retrieval.hyde_k",),
-        scores={"hyde": ScoreName("HyDE cosine", "how alike the HyDE text and the passage are in meaning, 1 at most")},
-    ),
-    Step(
-        "merge", "Merging", "rerank", ("rerank.input_limit",), ("retrieval.merge",),
-        scores={"rrf": ScoreName("RRF", "sum of 1 / (constant + rank) over the lists that hold it")},
-    ),
-    Step(
-        "rerank", "Reranking", "rerank", ("rerank.name",), ("rerank.", *(f"models.{role}" for role in SCORERS)),
-        "rerank", "rerank.name",
-        {
-            "cross_encoder": ScoreName("cross-encoder", "how well it answers, as the reranker reads both together"),
-            "query_likelihood": ScoreName("log-likelihood", "of the question, given the passage; 0 at most"),
-            "maxsim": ScoreName("MaxSim", "how alike each word of the question and the nearest of the passage are"),
-        },
-    ),
-    Step(
-        "select", "Selection", "rerank", ("select.cut", "select.diversity"), ("select.",), "select", "select.name",
-        {"mmr": ScoreName("MMR", "relevance less likeness to the passages before it")},
-    ),
-    Step("context", "Context", "answer", ("answer.context",), ("answer.context_",), "context", "answer.context"),
-    Step(
-        "generate", "Generation", "answer", ("answer.name",),
-        ("answer.", "models.generation", "prompts.answer", "seed"), "reader", "answer.name",
-    ),
-    Step("parse", "Parsing", "answer", ("answer.name",)),
-    Step("agent", "Agent", "answer", ("answer.agent",), ("agent.",)),
-)  # fmt: skip
+        name,
+        one["title"],
+        one["group"],
+        tuple(one["switches"]),
+        tuple(one.get("keys", ())),
+        one.get("slot", ""),
+        one.get("module", ""),
+        {score: ScoreName(**texts) for score, texts in one.get("scores", {}).items()},
+    )
+    for name, one in read_shipped(Path(__file__).with_name("steps.yaml")).items()
+)
 
 ORDERED_BY = ScoreName("sum", "reranker's and retrieval score, each scaled to 0…1, summed by weight")
 _SCORES = {name: score for step in STEPS for name, score in step.scores.items()}  # in the order of the pipeline

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from rag_lab._kit.config_file import complaint_and_value, key_of
 from rag_lab._kit.custom_code import CustomCodeError
@@ -21,6 +21,7 @@ from rag_lab.stages.steps import FOLLOW_UPS, UNDERSTANDINGS
 UNDERSTAND = "understand"
 REPHRASE = "rephrase"
 NOT_ASKED = "no conversation before the question"
+_PHRASINGS = create_model("Phrasings", phrasings=list[str])  # the object that the model returns
 _TOKENS_PER_PHRASING = 48
 
 PROMPT_VERSION = 1  # of the wording below: results are remembered by it
@@ -146,12 +147,6 @@ def _understood(trace: Trace) -> Exchange:
     return Outcome({"query_class": found.query_class, "proposed_query": proposed, "hyde_suggested": found.hyde})
 
 
-class Phrasings(BaseModel):
-    """The object that the model returns."""
-
-    phrasings: list[str]
-
-
 @dataclass(frozen=True)
 class Rephrase(ChatStage):
     """Ask for `n` other phrasings of what is searched, so that one wording does not decide what is found.
@@ -186,7 +181,7 @@ class Rephrase(ChatStage):
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
         """Return those phrasings that are not blank, the query, or each other, or a fallback."""
         (reply,) = replies
-        found = read_object(reply, Phrasings)
+        found: Any = read_object(reply, _PHRASINGS)
         if isinstance(found, str):
             return chat_outcome(reply, {}, "fallback", f"no other phrasings: {found}")
         texts = [" ".join(text.split()) for text in (trace.search_query or trace.question.text, *found.phrasings)]

@@ -12,7 +12,7 @@ from rag_lab.comparison.labelled_answers import LabelledPair, labelled_pair
 from rag_lab.errors import ConfigError
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.sections import named_tables
-from rag_lab.runs.answer_labels import ASKED_FILE, LABELS_FILE, AnswerLabel, Rating, add_label
+from rag_lab.runs.human_input import ASKED_FILE, LABELS_FILE, AnswerLabel, Rating, add_label
 from rag_lab.runs.run_folder import write_json
 from rag_lab.runs.variant_files import read_traces, write_traces
 

@@ -23,7 +23,7 @@ def asking(*evidence: Evidence) -> Question:
 
 
 def shown(parts: tuple[Piece, ...]) -> str:
-    return "".join(f"[{part.text}]" if part.is_evidence else part.text for part in parts)
+    return "".join(f"[{part.text}]" if part.marked else part.text for part in parts)
 
 
 def test_the_quote_is_marked_where_the_document_has_it() -> None:

@@ -10,8 +10,7 @@ from browser import browser, needs_browser
 from jupyter_lab import jupyter_lab, open_notebook, run_all
 from run_folder_fixture import build_unlabelled
 
-from rag_lab.runs.answer_labels import LABELS_FILE, read_labels
-from rag_lab.runs.human_input import read_preferences
+from rag_lab.runs.human_input import LABELS_FILE, read_labels, read_preferences
 
 pytestmark = [pytest.mark.slow, needs_browser]
 

@@ -23,7 +23,7 @@ from rag_lab.report.live_report import QUESTIONS, REPORT, LiveReport, LiveServer
 from rag_lab.report.page.question_pages import FOLDER
 from rag_lab.report.page.report_page import HTML_FILE, write_report
 from rag_lab.report.page.templates import anchors
-from rag_lab.runs.answer_labels import LABELS_FILE, read_labels
+from rag_lab.runs.human_input import LABELS_FILE, read_labels
 from rag_lab.runs.run_folder import MANIFEST_FILE, SCORES_FILE, RunFolder
 from rag_lab.runs.variant_files import read_scores, write_scores
 

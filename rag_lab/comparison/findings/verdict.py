@@ -1,7 +1,4 @@
-"""What the data say, in plain words, and what qualifies it: missing scores, too few questions, truncated text.
-
-The pairs that the run is about come first.
-"""
+"""What the data say, in plain words, and what qualifies it: missing scores, too few questions, truncated text."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -284,10 +281,7 @@ def truncation_sentences(comparison: Comparison) -> list[str]:
 
 
 def measures_cutting(comparison: Comparison) -> list[str]:
-    """Say which variants are at a disadvantage, as less of their text was read, where that may decide a verdict.
-
-    What is better in spite of it stays better.
-    """
+    """Say which variants are at a disadvantage, as less of their text was read, where that may decide a verdict."""
     run, records = comparison.run, {name: one.corpus for name, one in comparison.truncation.items()}
     share = {name: one.chunks.share_truncated if one else None for name, one in records.items()}
     pairs = [(plan.variant_id, run.baseline) for plan in comparison.variants if plan.variant_id != run.baseline]

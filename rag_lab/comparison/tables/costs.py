@@ -1,7 +1,4 @@
-"""What stages, questions and indexes take under each variant, where stages failed or fell back, and why.
-
-No fallback stays silent.
-"""
+"""What stages, questions and indexes take under each variant, where stages failed or fell back, and why."""
 
 from __future__ import annotations
 

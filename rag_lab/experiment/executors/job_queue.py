@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rag_lab._kit import config_file, home, machine
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors import local
-from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack
+from rag_lab.experiment.executors.task import BadArchiveError, Task, pack, unpack
 from rag_lab.memory.results import Memory
 from rag_lab.runs import run_folder, variant_files
 
@@ -120,10 +120,10 @@ def announce_and_collect(
                 name, results = found
                 job = open_jobs.pop(name)
                 try:
-                    ended = unpack(results, job.output.parent)
+                    done = unpack(results, job)
                 except BadArchiveError as error:
-                    ended = Ended(str(error), 0.0)
-                yield local.Done(job, ended.reason, ended.seconds)
+                    done = local.Done(job, str(error), 0.0)
+                yield done
                 queue.store({keys[name]: TAKEN})
                 continue
             look()
@@ -209,10 +209,7 @@ def take_variants(
 
 
 def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: local.Starter) -> tuple[str, bool]:
-    """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done.
-
-    While it runs, it is looked up every few seconds whether it is over, and how it stands is stored where that is new.
-    """
+    """Do one job, in a folder that is gone afterwards; return a line on it, and whether it was done."""
     task = queue.task(key)
     looked_s = exported_s = time.monotonic()
     known_status, is_over = "", False
@@ -236,14 +233,13 @@ def _take(queue: JobQueue, key: str, dataset: str, modules: str, starter: local.
         )
         if done.vetoed:
             return f"{task.name}: no longer wanted", False
-        ended = Ended(done.reason, done.seconds)
         try:
-            results = pack(job.output.parent, ended)
+            results = pack(done)
         except BadArchiveError as error:
-            ended = replace(ended, reason=str(error))
+            done = replace(done, reason=str(error))
             for path in (path for path in job.output.parent.iterdir() if path != job.log):
                 path.unlink()
-            results = pack(job.output.parent, ended)
+            results = pack(done)
     if not queue.is_over(key):
         queue.store({key: results})
-    return f"{task.name}: {ended.reason or 'ok'} ({ended.seconds:.0f} s)", True
+    return f"{task.name}: {done.reason or 'ok'} ({done.seconds:.0f} s)", True

@@ -1,7 +1,4 @@
-"""Jobs, the contract of whatever executes them, and the executor of this machine.
-
-It runs notebooks by papermill, several at a time, each in processes of its own.
-"""
+"""Jobs, the contract of whatever executes them, and the executor of this machine."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import uuid
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rag_lab._kit import digest, registry
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
-from rag_lab.experiment.executors.local import Job, Origin
+from rag_lab.experiment.executors.local import Done, Job, Origin
 from rag_lab.experiment.manifest import code_digest
 from rag_lab.memory import results
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
@@ -151,16 +151,9 @@ class BadArchiveError(RagLabError):
     """What should be the results of a job is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a job ended somewhere: why it failed, or '', and after how many seconds."""
-
-    reason: str
-    seconds: float
-
-
-def pack(folder: Path, ended: Ended) -> str:
-    """Return the files of `folder`, and how the job ended that made them."""
+def pack(done: Done) -> str:
+    """Return the files that a job has made, and how it ended."""
+    folder = done.job.output.parent
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and _NAME.fullmatch(path.name)]
     if (size := sum(path.stat().st_size for path in files)) > MOST_BYTES:
         raise BadArchiveError(
@@ -173,18 +166,19 @@ def pack(folder: Path, ended: Ended) -> str:
             archive.write(path, path.name)
     content = packed.getvalue()
     sent = {"sum": sha256(content).hexdigest(), "files": base64.b64encode(content).decode()}
-    return json.dumps(asdict(ended) | sent)
+    return json.dumps({"reason": done.reason, "seconds": done.seconds, **sent})
 
 
-def unpack(text: str, folder: Path) -> Ended:
-    """Replace `folder` by the packed files, all of them or none, and return how the job ended.
+def unpack(text: str, job: Job) -> Done:
+    """Replace the folder of `job` by the packed files, all of them or none, and return how it ended elsewhere.
 
     A BadArchiveError where the text was changed on its way, or holds anything but files of a job.
     """
+    folder = job.output.parent
     try:
         known = json.loads(text)
         content = base64.b64decode(known["files"], validate=True)
-        ended = Ended(str(known["reason"]), float(known["seconds"]))
+        done = Done(job, str(known["reason"]), float(known["seconds"]))
         if known["sum"] != sha256(content).hexdigest():
             raise BadArchiveError(f"The results for {folder} were changed on their way; start the sweep again.")
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -206,4 +200,4 @@ def unpack(text: str, folder: Path) -> Ended:
                 shutil.rmtree(partial, ignore_errors=True)
     except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise BadArchiveError(f"What came for {folder} are no results ({error}); start the sweep again.") from None
-    return ended
+    return done

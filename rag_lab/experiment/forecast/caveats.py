@@ -148,13 +148,6 @@ def _sentence(found: TruncationFound, plan: Plan) -> str:
     return f"{about}{counts}; {truncation.percent(found.total.share_truncated)} of the text {effect}."
 
 
-def sentences_of(plan: Plan) -> list[str]:
-    """Return what a sweep cannot measure; where it refuses what is cut it says so itself, and does not start."""
-    found = truncations_of(plan)
-    cut = [] if refusals(found, plan) else truncation_sentences(found, plan)
-    return [*cut_off_sentences(plan), *not_applicable_sentences(plan), *cut]
-
-
 def not_applicable_sentences(plan: Plan) -> list[str]:
     """Return one sentence for each metric and reason, with the variants where they are not all; labels come first."""
     questions = asked_questions(plan)

@@ -211,10 +211,7 @@ def prepare_report(questions: int) -> None:
 def finish(
     plan: Plan, run: files.RunFolder, states: Sequence[VariantState], start: datetime, *, has_report: bool = True
 ) -> None:
-    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`.
-
-    Without a report, that is made where somebody asks for it.
-    """
+    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`."""
     used, limits = ledger.Ledger(run.path / files.LEDGER_FILE).used(), {}
     for name in ("cost_usd", "calls", "minutes"):  # by all starts of the sweep
         limit = getattr(plan.experiment.limits, name)
@@ -237,10 +234,7 @@ def finish(
 
 
 def failures(run: files.RunFolder) -> list[str]:
-    """Return one sentence for each thing that failed in a run: variants, questions, scores, the report.
-
-    A race tells what failed in its rounds and why it stopped, too.
-    """
+    """Return one sentence for each thing that failed in a run: variants, questions, scores, the report."""
     race, manifest = run_manifest.read_race(run.path), run.manifest()
     of_race = list[str]()
     for name in (done.folder for done in race.rounds) if race else ():

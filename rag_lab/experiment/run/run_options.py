@@ -87,10 +87,7 @@ def as_jobs(given: str | int, least: int = 1) -> Jobs:
 
 
 def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: files.RunFolder) -> tuple[int, str]:
-    """Return how many variants this machine has room for, and why: one a core, or four where all models are remote.
-
-    Earlier starts of the run tell how much memory a variant takes.
-    """
+    """Return how many variants this machine has room for, and why: one a core, or four where all models are remote."""
     used = {name for variant in variants for name in models_used(variant.config, metrics, asked=True).values()}
     waits = bool(used) and not any(local_models(variant, metrics) for variant in variants)
     records = map(files.read_json, sorted((run.path / "variants").glob(f"*/{files.RECORD_FILE}")))

@@ -153,10 +153,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def choose_then_prove(checked: Plan, run: files.RunFolder, options: run_options.RunOptions) -> files.RunFolder:
-    """Run the rounds of a design and its proof in the run folder, which the caller has locked, and return that.
-
-    Where a limit or an outage ends it before, race.json says so, and the next start goes on.
-    """
+    """Run the rounds of a design and its proof in the run folder, which the caller has locked, and return that."""
     run, design = human_input.dated(run), checked.experiment.design
     before: run_manifest.RaceRecord | None = None
     try:

@@ -38,10 +38,7 @@ Values = tuple[float, ...]  # of the objectives, in their order
 
 @dataclass
 class SearchVariants:
-    """Makes the variants of a plan's factors; a combination has the same name whenever it is made.
-
-    Those of trials are kept, each pipeline once, with the values that are known of them.
-    """
+    """Makes the variants of a plan's factors; a combination has the same name whenever it is made."""
 
     plan: Plan
     variants: dict[str, design.Variant] = field(default_factory=dict)
@@ -49,10 +46,7 @@ class SearchVariants:
     _names: dict[str, str] = field(default_factory=dict)
 
     def variant(self, choice: design.Changes) -> design.Variant:
-        """Return the variant of a combination; a ConfigError where its values cannot stand together.
-
-        Its name tells it from all others that can be made, as folders tell names apart.
-        """
+        """Return the variant of a combination; a ConfigError where its values cannot stand together."""
         given = self.plan.experiment
         with registry.modules_from(self.plan.folder):
             config = given.base.override(design.settled(given.base.flat(), choice, given.factors, given.only_if))

@@ -99,10 +99,7 @@ class OllamaEmbedder(ollama.OllamaModel, RemoteEmbedder):
 
     @property
     def most_tokens(self) -> int | None:
-        """The window in tokens: the option's, else the model's own up to 8,192; None where the server does not tell.
-
-        The server cuts longer texts there without a word.
-        """
+        """The window in tokens: the option's, else the model's own up to 8,192; None where the server does not tell."""
         if self._is_silent:
             return None
         try:

@@ -44,10 +44,7 @@ _REASON_CHARS = 600  # why a model was given up holds the reason of its last fai
 
 
 def highest_within(levels: Sequence[str], tokens: int) -> str:
-    """Return the highest of `levels`, the least first, that fits so many tokens of thinking; the least if none does.
-
-    So thinking does not take the reply's room.
-    """
+    """Return the highest of `levels`, the least first, that fits so many tokens of thinking; the least if none does."""
     fitting = [level for level in levels if TOKENS_OF[level] <= tokens]
     return fitting[-1] if fitting else levels[0]
 

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from pydantic_core.core_schema import list_schema
@@ -219,10 +219,9 @@ class VllmScorer(RemoteScorer):
         return next((model.get("max_model_len") for model in listed if model["id"] == self.name), None)
 
     def _count(self, texts: Sequence[str]) -> Mapping[str, int]:
-        def count(text: str) -> int:
-            return int(self._root.ask("/tokenize", _check_count, {"model": self.name, "prompt": text})["count"])
-
-        return dict(zip(texts, in_parallel(count, texts, self.concurrency), strict=True))
+        bodies = [{"model": self.name, "prompt": text} for text in texts]
+        counted = in_parallel(partial(self._root.ask, "/tokenize", _check_count), bodies, self.concurrency)
+        return {text: int(found["count"]) for text, found in zip(texts, counted, strict=True)}
 
     @cached_property
     def _root(self) -> http.Endpoint:

@@ -15,7 +15,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from rag_lab._kit.wording import counted, letters
-from rag_lab.comparison.passages import holds_evidence
+from rag_lab.comparison.passages import Piece, holds_evidence
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.evaluation.registry import parse_name
@@ -186,14 +186,6 @@ class Answers:
 
 
 _WORD = re.compile(r"\s*\S+\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a text; `marked` is what is to be seen in it."""
-
-    text: str
-    marked: bool = False
 
 
 def compared(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:

@@ -58,6 +58,7 @@ BOXES = (
     Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store."), is_stage=False),
     Box("models", "Models", ("models.generation",), ("models.",), is_stage=False),
 )
+_BY_NAME = {box.name: box for box in BOXES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,14 @@ def fields_of(box: Box) -> list[Field]:
     return sorted(mine, key=lambda field: box.mains.index(field.key) if field.key in box.mains else len(box.mains))
 
 
+def owner_of(key: str, starts: Mapping[str, Sequence[str]]) -> str:
+    """Return the name under which the longest beginning of a dotted key stands."""
+    return max((len(start), name) for name, known in starts.items() for start in known if key.startswith(start))[1]
+
+
 def box_of(key: str) -> Box:
     """Return the box to which a dotted key belongs."""
-    return max(BOXES, key=lambda box: max((len(own) for own in box.keys if key.startswith(own)), default=-1))
+    return _BY_NAME[owner_of(key, {box.name: box.keys for box in BOXES})]
 
 
 def box_of_stage(stage: str) -> Box | None:

@@ -92,10 +92,7 @@ def _counted(names: Iterable[str]) -> str:
 
 
 def profile_view(profile: CorpusProfile) -> Page:
-    """Return what a corpus is like, what to set and why, and what is wrong with its files.
-
-    The text has at most 100 columns, but for what is to be pasted.
-    """
+    """Return what a corpus is like, what to set and why, and what is wrong with its files."""
     facts, text = _profile_facts(profile), TextView()
     flags = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in profile.settings.items())
     advised: dict[str, list[Any]] = {

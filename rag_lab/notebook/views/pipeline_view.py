@@ -1,13 +1,12 @@
-"""A configuration, a pipeline drawn as its stages, a variant of it with its scores, and the card of a model.
-
-What each stage does, what is off, and what differs is shown; nothing is loaded for it.
-"""
+"""A configuration, a pipeline drawn as its stages, a variant of it with its scores, and the card of a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import counted, interval, plain
 from rag_lab.config import PipelineConfig
 from rag_lab.evaluation.registry import find_info
@@ -15,7 +14,7 @@ from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.experiment.stage_identities import Readers, roles_used
 from rag_lab.models.model_card import ModelCard
 from rag_lab.models.providers import SCORERS
-from rag_lab.notebook.bench.toggles import OF_REPORTS
+from rag_lab.notebook.bench.toggles import owner_of
 from rag_lab.notebook.views.view import Box, Page, TextView, View
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Score
@@ -27,25 +26,7 @@ from rag_lab.stages.steps import STEPS
 from rag_lab.statistics.scales import SHARE
 from rag_lab.statistics.summaries import summary
 
-# What belongs to each box: the keys of the configuration, or their beginnings, and the places of objects.
-_KEYS: dict[str, tuple[str, ...]] = {
-    "Documents": ("corpus.", "models.vision", "on_truncation"),
-    "Vectors": ("store.", "models.embedding"),
-    "Understanding": (
-        "query.understanding",
-        "models.understanding",
-        "prompts.understanding",
-        "prompts.summary",
-        "conversation.",
-    ),
-    "Rewriting": ("query.rewrite", "query.guard", "query.min_similarity", "query.phrasings", "prompts.phrasings"),
-    "HyDE": ("query.hyde", "query.class_to_hyde", "models.hyde", "prompts.hyde", "retrieval.hyde_k", "retrieval.merge"),
-    "Search": ("retrieval.",),
-    "Reranking": ("rerank.", *(f"models.{role}" for role in SCORERS)),
-    "Selection": ("select.",),
-    "Context": ("answer.context",),
-    "Answer": ("answer.", "agent.", "models.generation", "prompts.answer", "seed", "models.report", *OF_REPORTS),
-}
+KEYS: dict[str, list[str]] = read_shipped(Path(__file__).with_name("boxes.yaml"))
 _MODULES = {step.slot: step.module for step in STEPS if step.slot}  # by slot, the key that an object replaces
 _OF_DOCUMENTS = {"splitter": "corpus.splitter", "file_readers": "corpus.readers", "store": "store.name"}
 
@@ -65,13 +46,13 @@ def config_view(config: PipelineConfig) -> View:
 
 def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...]:
     """Return the stages in their order; `replaced` are the objects in place of what the configuration names."""
-    changes: dict[str, list[str]] = {name: [] for name in _KEYS}
+    changes: dict[str, list[str]] = {name: [] for name in KEYS}
     for change in config.changes():
-        changes[box_of(change.key)].append(f"{change.key} = {setting(change.value)}")
-    objects: dict[str, dict[str, str]] = {name: {} for name in _KEYS}
+        changes[owner_of(change.key, KEYS)].append(f"{change.key} = {setting(change.value)}")
+    objects: dict[str, dict[str, str]] = {name: {} for name in KEYS}
     for slot, what in replaced.items():
         key = (_MODULES | _OF_DOCUMENTS).get(slot) or f"models.{slot.removesuffix('_model')}"  # which it replaces
-        objects[box_of(key)][slot] = what
+        objects[owner_of(key, KEYS)][slot] = what
     found = []
     for name, text in _texts(config).items():
         # An object in the place of the stage itself stands instead of what the configuration says.
@@ -81,12 +62,6 @@ def boxes(config: PipelineConfig, replaced: Mapping[str, str]) -> tuple[Box, ...
         notes = (*changes[name], *("replaced by an object" for _ in objects[name]))
         found.append(Box(name, shown, bool(text or whole), notes))
     return tuple(found)
-
-
-def box_of(key: str) -> str:
-    """Return the box of a key: the one that names the longest beginning of it."""
-    fitting = [(len(start), name) for name, starts in _KEYS.items() for start in starts if key.startswith(start)]
-    return max(fitting)[1]
 
 
 def _texts(config: PipelineConfig) -> dict[str, str]:

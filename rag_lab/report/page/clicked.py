@@ -10,8 +10,8 @@ from rag_lab.comparison.labelled_answers import Key, ShownAnswer, labelled_pair
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.report.page.templates import render
-from rag_lab.runs import answer_labels
-from rag_lab.runs.answer_labels import RATINGS, AnswerLabel
+from rag_lab.runs import human_input
+from rag_lab.runs.human_input import RATINGS, AnswerLabel
 from rag_lab.runs.run_folder import write_json
 
 LABELS = 30
@@ -57,10 +57,10 @@ class Rating(Clicked):
     def __init__(self, tables: RunTables, n: int = LABELS, by: str = "", question_id: str = "") -> None:
         self._folder, self.by = tables.run.path, by or getpass.getuser()
         pair = labelled_pair(tables)
-        drawn = answer_labels.read_asked(self._folder)
+        drawn = human_input.read_asked(self._folder)
         if drawn is None or drawn.n < n:
             drawn = pair.ask(n)
-            write_json(self._folder / answer_labels.ASKED_FILE, drawn)
+            write_json(self._folder / human_input.ASKED_FILE, drawn)
         every = {one.key: one for both in pair.answers.values() for one in both if not one.side.missing}
         wanted = drawn.answers if not question_id else [key for key in every if key[0] == question_id]
         self.answers: list[ShownAnswer] = [every[key] for key in wanted if key in every]
@@ -82,17 +82,17 @@ class Rating(Clicked):
 
     @property
     def _labels(self) -> dict[Key, AnswerLabel]:
-        labels, _ = answer_labels.read_labels(self._folder / answer_labels.LABELS_FILE)
-        return {one.key: one for one in answer_labels.latest(labels)[0] if one.by == self.by}
+        labels, _ = human_input.read_labels(self._folder / human_input.LABELS_FILE)
+        return {one.key: one for one in human_input.latest(labels)[0] if one.by == self.by}
 
-    def rate(self, rating: answer_labels.Rating, note: str = "", star: bool | None = None) -> None:
+    def rate(self, rating: human_input.Rating, note: str = "", star: bool | None = None) -> None:
         """Rate what is shown, `up`, `down` or `skip`; '' takes the rating back."""
         if rating not in RATINGS:
             raise ConfigError(unknown_name("rating", str(rating), [name for name in RATINGS if name]))
         key, now = self.now.key, datetime.now(UTC).isoformat(timespec="milliseconds")
         before = self._labels.get(key)
         is_starred = bool(before and before.star) if star is None else star
-        answer_labels.add_label(self._folder, AnswerLabel(*key, rating, self.by, now, note.strip(), is_starred))
+        human_input.add_label(self._folder, AnswerLabel(*key, rating, self.by, now, note.strip(), is_starred))
 
     def go(self, steps: int) -> None:
         """Turn to another answer, so many further on; the first and the last are the ends."""
@@ -122,5 +122,5 @@ class Rating(Clicked):
             total=len(self.answers),
             done=self.done,
             by=self.by,
-            file=str(self._folder / answer_labels.LABELS_FILE),
+            file=str(self._folder / human_input.LABELS_FILE),
         )

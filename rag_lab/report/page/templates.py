@@ -149,7 +149,7 @@ def anchors(question_ids: Iterable[str]) -> dict[str, str]:
 
 def marked(parts: Sequence[Piece]) -> Markup:
     """Return a text in pieces, its evidence marked."""
-    written = (f"<mark>{escape(part.text)}</mark>" if part.is_evidence else escape(part.text) for part in parts)
+    written = (f"<mark>{escape(part.text)}</mark>" if part.marked else escape(part.text) for part in parts)
     return Markup(f"<bdi>{''.join(written)}</bdi>")  # noqa: S704 -- escaped before
 
 

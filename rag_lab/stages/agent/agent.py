@@ -63,11 +63,6 @@ class SearchTool:
             (trace,) = run_stage(stage, [trace], memory, replayed=replayed)
         return replace(trace, ranked=trace.ranked[: self.results])
 
-    def longest_context(self, n: int) -> tuple[Passage, ...]:
-        """Return `n` passages that fill the budget, as a forecast counts them."""
-        text = "word " * (self.context_tokens // max(n, 1))
-        return tuple(Passage(number, "?", "?", None, 0, 0, text) for number in range(1, n + 1))
-
 
 PROMPTS_VERSION = 1  # results are remembered by it: change it with the wording
 NOTHING = "none yet"
@@ -234,7 +229,8 @@ class Agent(ChatStage):
 
     def most_passages(self, n: int) -> tuple[Passage, ...]:
         """Return the longest context there can be, of `n` passages, as a forecast counts it."""
-        return self.tool.longest_context(n)
+        text = "word " * (self.tool.context_tokens // max(n, 1))
+        return tuple(Passage(number, "?", "?", None, 0, 0, text) for number in range(1, n + 1))
 
     def answer_requests(self, trace: Trace) -> list[ChatRequest]:
         """Return what an answer from the longest context asks."""

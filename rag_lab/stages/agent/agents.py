@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import create_model
 
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import Answer, Trace, Visit
@@ -23,6 +23,11 @@ from rag_lab.stages.stage import ChatStage, Outcome, Parts, Stage, chat_outcome,
 DECISION = object_schema(next={"type": "string", "enum": ["context", "generate", "finish"]})
 GRADES = object_schema(relevant={"type": "array", "items": {"type": "integer"}, "maxItems": 100})
 QUERY = object_schema(query={"type": "string"})
+# The objects that models return.
+_DECISION = create_model("Decision", next=Literal["context", "generate", "finish"])
+_SEARCH_CALL = create_model("SearchCall", query=str, namespace=(str, "all"))
+_GRADES = create_model("Grades", relevant=list[int])
+_REFINED = create_model("Refined", query=str)
 _NODES = ("context", "generate")
 
 
@@ -96,31 +101,18 @@ class Supervisor(Agent):
         return self.generate({**state, "next": "" if state["end"] else "supervisor"})
 
 
-class Decision(BaseModel):
-    """The object that the supervisor returns."""
-
-    next: Literal["context", "generate", "finish"]
-
-
 @dataclass(frozen=True)
 class Decide(Node):
     """Ask where to go next."""
 
     name = "supervisor"
     SCHEMA = DECISION
-    FORM = Decision
+    FORM = _DECISION
     UNREAD = "the supervisor decided nothing"
 
-    def visited(self, trace: Trace, found: Decision) -> Visit:
+    def visited(self, trace: Trace, found: Any) -> Visit:
         """Return the decision."""
         return Visit(self.name, found.next)
-
-
-class SearchCall(BaseModel):
-    """The arguments of the tool that a model returns."""
-
-    query: str
-    namespace: str = "all"
 
 
 @dataclass(frozen=True)
@@ -130,7 +122,7 @@ class ToolCall(Node):
     tool: SearchTool
 
     name = "tool_call"
-    FORM = SearchCall
+    FORM = _SEARCH_CALL
     UNREAD = "the search was not called"
 
     def asks(self, trace: Trace) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
@@ -140,7 +132,7 @@ class ToolCall(Node):
         schema = object_schema(query={"type": "string"}, namespace=chosen)  # an empty query asks for no more
         return node_messages(self.name, trace, namespaces), schema
 
-    def visited(self, trace: Trace, found: SearchCall) -> Visit:
+    def visited(self, trace: Trace, found: Any) -> Visit:
         """Return the call."""
         query = " ".join(found.query.split())
         return Visit(self.name, query or "nothing is missing", query, found.namespace)
@@ -311,32 +303,20 @@ class Corrective(Agent):
         return found
 
 
-class Grades(BaseModel):
-    """The object that the grader returns."""
-
-    relevant: list[int]
-
-
 @dataclass(frozen=True)
 class Grade(Node):
     """Ask which passages are relevant."""
 
     name = "grade"
     SCHEMA = GRADES
-    FORM = Grades
+    FORM = _GRADES
     UNREAD = "the passages were not graded"
 
-    def visited(self, trace: Trace, found: Grades) -> Visit:
+    def visited(self, trace: Trace, found: Any) -> Visit:
         """Return the numbers of the relevant passages; numbers of no passage are left out."""
         numbers = sorted({number for number in found.relevant if 1 <= number <= len(trace.passages)})
         says = " ".join(map(str, numbers)) + f" of {len(trace.passages)}" if numbers else "none is relevant"
         return Visit(self.name, says)
-
-
-class Refined(BaseModel):
-    """The object that the refinement returns."""
-
-    query: str
 
 
 @dataclass(frozen=True)
@@ -346,10 +326,10 @@ class Refine(Node):
     name = "refine"
     reads = ("search_query", *STATE)
     SCHEMA = QUERY
-    FORM = Refined
+    FORM = _REFINED
     UNREAD = "the query was not refined"
 
-    def visited(self, trace: Trace, found: Refined) -> Visit | str:
+    def visited(self, trace: Trace, found: Any) -> Visit | str:
         """Return the query."""
         query = " ".join(found.query.split())
         return Visit(self.name, query, query) if query else "the query is empty"

@@ -21,8 +21,8 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.executors import task as task_module
-from rag_lab.experiment.executors.local import Job, Origin, check_parameters
-from rag_lab.experiment.executors.task import BadArchiveError, Ended, Task, pack, unpack
+from rag_lab.experiment.executors.local import Done, Job, Origin, check_parameters
+from rag_lab.experiment.executors.task import BadArchiveError, Task, pack, unpack
 
 
 @pytest.fixture
@@ -109,7 +109,10 @@ def test_a_ledger_that_cannot_be_seen_is_refused_as_limits_would_not_hold(tmp_pa
         lost.job(tmp_path / "work", str(there / "small"), str(there / "beside"))
 
 
-ENDED = Ended("", 1.5)
+def done(folder, seconds=1.5):
+    """A job that has ended, with its files in a folder."""
+    output = folder / "notebook.ipynb"
+    return Done(Job(folder.name, output, output, {}, folder / "log.txt"), "", seconds)
 
 
 def variant(folder):
@@ -136,7 +139,7 @@ def test_files_come_back_to_the_byte_in_place_of_what_was_there(tmp_path):
     got = tmp_path / "run" / "got"
     got.mkdir(parents=True)
     (got / "old.json").write_text("of an earlier start")
-    assert unpack(pack(sent, ENDED), got) == ENDED
+    assert unpack(pack(done(sent)), done(got).job) == done(got)
     assert {path.name: path.read_bytes() for path in got.iterdir()} == {
         "record.json": b"{}",
         "scores.parquet": bytes(range(256)),
@@ -147,30 +150,30 @@ def test_files_come_back_to_the_byte_in_place_of_what_was_there(tmp_path):
 @pytest.mark.parametrize("name", ["../outside", "/etc/outside", "a/b", ".hidden"])
 def test_a_file_outside_of_the_folder_is_refused_and_nothing_is_written(tmp_path, name):
     with pytest.raises(BadArchiveError):
-        unpack(forged(**{"record.json": "{}", name: "x"}), tmp_path / "run" / "got")
+        unpack(forged(**{"record.json": "{}", name: "x"}), done(tmp_path / "run" / "got").job)
     assert not (tmp_path / "run").exists()
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
 def test_a_parcel_that_was_changed_or_is_none_is_refused(tmp_path):
-    known = json.loads(pack(variant(tmp_path / "sent"), ENDED))
+    known = json.loads(pack(done(variant(tmp_path / "sent"))))
     content = bytearray(base64.b64decode(known["files"]))
     content[40] ^= 1
     changed = json.dumps(known | {"files": base64.b64encode(content).decode()})
     for bad in (changed, "", "[]", "{}", json.dumps(known | {"files": "?"}), json.dumps(known | {"seconds": None})):
         with pytest.raises(BadArchiveError) as error:
-            unpack(bad, tmp_path / "got")
+            unpack(bad, done(tmp_path / "got").job)
         assert "start the sweep again" in str(error.value)
     assert not (tmp_path / "got").exists()
 
 
 def test_what_is_too_large_is_neither_sent_nor_unpacked(tmp_path, monkeypatch):
-    parcel = pack(variant(tmp_path / "sent"), ENDED)
+    parcel = pack(done(variant(tmp_path / "sent")))
     monkeypatch.setattr(task_module, "MOST_BYTES", 100)
     with pytest.raises(BadArchiveError):
-        pack(tmp_path / "sent", ENDED)
+        pack(done(tmp_path / "sent"))
     with pytest.raises(BadArchiveError):
-        unpack(parcel, tmp_path / "got")
+        unpack(parcel, done(tmp_path / "got").job)
 
 
 def test_it_knows_the_parameters_that_papermill_finds():

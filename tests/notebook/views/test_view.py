@@ -15,7 +15,8 @@ from rag_lab._kit.wording import short_verdict
 from rag_lab.config import dotted_keys
 from rag_lab.evaluation.evaluate import Scores
 from rag_lab.experiment.plan import plan
-from rag_lab.notebook.views.pipeline_view import box_of, boxes, summary_table
+from rag_lab.notebook.bench.toggles import owner_of
+from rag_lab.notebook.views.pipeline_view import KEYS, boxes, summary_table
 from rag_lab.pipeline import SLOTS
 from rag_lab.records import Score
 from rag_lab.report.page.templates import prose
@@ -116,7 +117,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 
 def test_every_key_that_can_be_changed_has_its_box() -> None:
-    assert {box_of(key) for key in dotted_keys()} == {box.name for box in boxes(PipelineConfig(), {})}
+    assert {owner_of(key, KEYS) for key in dotted_keys()} == {box.name for box in boxes(PipelineConfig(), {})}
 
 
 def test_an_object_in_any_slot_is_shown_in_one_box() -> None:

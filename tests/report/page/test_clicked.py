@@ -5,7 +5,7 @@ from run_folder_fixture import build_run
 
 import rag_lab
 from rag_lab.errors import ConfigError
-from rag_lab.runs.answer_labels import read_asked
+from rag_lab.runs.human_input import read_asked
 
 
 @pytest.fixture(scope="module")
