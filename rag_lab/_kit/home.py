@@ -61,10 +61,7 @@ def variable(name: str, value: str) -> Iterator[None]:
 
 @contextmanager
 def working_at(folder: Path | None) -> Iterator[None]:
-    """Let models that work in the block keep what they remember in `folder`, or in `home()` where it is None.
-
-    So do threads that are started in a copy of the block's context.
-    """
+    """Let models that work in the block keep what they remember in `folder`, or in `home()` where it is None."""
     token = _at_work.set(folder)
     try:
         yield

@@ -230,10 +230,7 @@ def _unknown(name: str) -> str:
 
 
 def default_metrics(questions: Iterable[Question]) -> tuple[str, ...]:
-    """Return the metric that the labels of `questions` allow; what each costs, where they have none.
-
-    Evidence comes before answers: it says more about a pipeline, and no model has to write anything to measure by it.
-    """
+    """Return the metric that the labels of `questions` allow; what each costs, where they have none."""
     asked = list(questions)
     if any(question.evidence for question in asked):
         return BY_EVIDENCE

@@ -7,14 +7,10 @@ hits of it there are: see `coverage.Counted`. A unit has the grade of its item, 
 only measures that know grades, as nDCG, tell them apart. Files that read the same are one, and so are labels of one
 passage.
 
-At the same rank, passages of different size are different amounts of text: ten children are a third of ten pages. By
-text the ranking is read from the top until the budget is full, whatever the passages are. A token is four characters,
-for every variant and every model, so no tokenizer is needed, and no text beside the spans that a trace keeps. The
-passage that crosses the border is cut there, as a reader with a limited context gets it. Where the place of the
-evidence is known, the part that was read has to cover it. Where only its page or file is known, nobody knows on which
-side of the cut it stands: the passage counts if at least half of it was read. Counted so, a budget holds on average as
-many passages as its text amounts to; were any part enough it would hold up to one more, and one page more is more text
-than one child more.
+By text the ranking is read from the top until the budget is full; a token is four characters (docs/measuring.md says
+why). The passage that crosses the border is cut there. Where the place of the evidence is known, the part that was read
+has to cover it. Where only its page or file is known, the passage counts if at least half of it was read: so a budget
+holds on average as many passages as its text amounts to.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,9 +4,8 @@ No document, weights or index is loaded for it. Each stage has the identity that
 two configurations with the same stages have the same results, and a model that stands in no stage's identity is not
 used. Nobody writes by hand which key is read when.
 
-Variants may be told apart by a setting alone that nothing in them reads: a dense search has no analyzer. They would be
-run for nothing, would dilute the effect of the setting where it matters, and would count in the correction for many
-comparisons.
+Variants may be told apart by a setting alone that nothing in them reads, as a dense search has no analyzer: they would
+be run for nothing, and dilute the effect of the setting where it matters.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

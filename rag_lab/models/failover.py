@@ -44,10 +44,7 @@ def missing_requirement(kind: Kind, text: str) -> str:
 
 
 def why_unavailable(kind: Kind, text: str, model: Any) -> str:
-    """Return why the model `text` cannot be asked now, in one sentence, or ''; no answer is waited for longer.
-
-    A server's model says it itself, by its method `problem`; weights of the hub are asked for.
-    """
+    """Return why the model `text` cannot be asked now, in one sentence, or ''; no answer is waited for longer."""
 
     def require_weights() -> str:
         provider, name, _ = providers.split_name(text, kind)

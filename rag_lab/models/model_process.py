@@ -35,10 +35,7 @@ _WAITING = 64  # calls that wait to be taken
 
 
 def foretold_mb(kind: Kind, model: str) -> float:
-    """Return the MiB that a model will need, those of its libraries included; of one that nothing tells of, these.
-
-    Weights are brought into the form that they are loaded in, which loading does otherwise.
-    """
+    """Return the MiB that a model will need, those of its libraries included; of one that nothing tells of, these."""
     weights_mb = 0.0
     with suppress(ModelError):  # it is told where the model is loaded
         if kind is providers.CHAT_MODELS and model.startswith("llamacpp:"):

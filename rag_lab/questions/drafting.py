@@ -200,10 +200,7 @@ class Drafting:
         return tuple(replace(one, number=number) for number, one in enumerate((*own, *trace.passages), start=1))
 
     def _labelled(self, draft: Draft) -> list[Draft]:
-        """Return a draft as its kind is labelled, and of a closed file the same question of who may not see it.
-
-        There is no such one where somebody else's file holds the quote, too.
-        """
+        """Return a draft as its kind is labelled, and of a closed file the same question of who may not see it."""
         asked = draft.question
         unanswerable = replace(asked, answers=(), evidence=(), answerable=False)
         if draft.kind == "unanswerable":

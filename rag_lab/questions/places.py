@@ -70,10 +70,7 @@ def find_places(documents: Sequence[Document], language: str = "") -> list[Place
 
 
 def spread(found: Sequence[Place], n: int) -> list[Place]:
-    """Return up to `n` places, each of the file, kind, section and page that has been chosen least, names first.
-
-    Files count by the root of their places, so that a large file is asked about more often, and does not fill the set.
-    """
+    """Return up to `n` places, each of the file, kind, section and page that has been chosen least, names first."""
     sizes = Counter(place.chunk.source for place in found)
     taken: Counter[object] = Counter()
     rest, chosen = {number: (place, -len(place.entities)) for number, place in enumerate(found)}, list[Place]()

@@ -186,10 +186,7 @@ def quality_figure(comparison: Comparison, metric: str) -> ShownFigure:
 
 
 def class_figure(comparison: Comparison, metric: str) -> ShownFigure:
-    """Tabulate the mean of `metric` by variant and labelled query class, tinted by what is better than the baseline.
-
-    A class of few questions has no tint: what looks better there is chance.
-    """
+    """Tabulate the mean of `metric` by variant and labelled query class, tinted by what is better than the baseline."""
     from matplotlib.patches import Rectangle
 
     table = comparison.by_class[comparison.by_class["metric"] == metric]

@@ -6,12 +6,10 @@ Repeats are averaged within their question first (`per_question`): they are not 
 without a finite value counts as failed. In the results an unknown number is None, so all columns have dtype object
 (`astype(float)` for plots). Numbers do not depend on the order of the rows.
 
-In the order no variant rises because something failed. No order by means over scored questions can promise that: a
-variant that fails on its hardest questions raises its own mean, and where only the questions that all variants have
-scored are counted, it removes from the comparison just those on which it was beaten. So a failed question counts as the
-worst score the metric can take: it is then worth no more than any score it replaced, and the others keep theirs. Where
-a variant has no failures, that is its plain mean. A metric without a worst value cannot be counted so. There, a variant
-with more scored questions stands before one with fewer, and means decide only between equals.
+In the order no variant rises because something failed, as it would by means over scored questions: a failed question
+counts as the worst score that the metric can take, so it is worth no more than any score it replaced. Where a variant
+has no failures, that is its plain mean. In a metric without a worst value a variant with more scored questions stands
+before one with fewer, and means decide only between equals.
 """
 
 from __future__ import annotations

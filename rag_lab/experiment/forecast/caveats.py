@@ -252,10 +252,7 @@ def _family(plan: Plan, metric: str) -> str:
 
 
 def measured(plan: Plan, metric: registry.ParsedName) -> tuple[int, int]:
-    """Return on how many questions a metric can be measured, and how many clusters and single questions they are.
-
-    They are asked, or answered where the metric reads answers, and have the labels it needs.
-    """
+    """Return on how many questions a metric can be measured, and how many clusters and single questions they are."""
     asked = set(plan.answered if "answer" in metric.info.needs else plan.questions)
     clusters = clusters_of(plan.dataset.questions, plan.experiment.clusters) or {}
     found = [q for q in plan.dataset.questions if q.question_id in asked and not question_gap(q, metric.info.needs)]

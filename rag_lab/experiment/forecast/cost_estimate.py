@@ -249,10 +249,7 @@ class KeptEstimate:
 
 
 def kept_estimate(run: RunFolder, plan: str, make: Callable[[], CostEstimate]) -> KeptEstimate:
-    """Return the estimate that the run folder keeps of the same plan (told by its digest), or make one.
-
-    So a sweep that was stopped and goes on is held to what was estimated for the whole of it.
-    """
+    """Return the estimate that the run folder keeps of the same plan (told by its digest), or make one."""
     try:
         kept = read_record(run.path / BILL_FILE, KeptEstimate, _NO_BILL)
     except DamagedFile as error:

@@ -259,10 +259,7 @@ class _Walk:
         )
 
     def _quoting(self, stage: Extract, nothing: Work, each: PartialTrace) -> Work:
-        """Return what is embedded to quote: what is new of a known context, else of one as long as may be.
-
-        All contexts together hold no more than the corpus, and each of its texts is embedded once.
-        """
+        """Return what is embedded to quote: what is new of a known context, else of one as long as may be."""
         passages = each.trace.passages
         if "passages" not in each.open and isinstance(stage.embedder, RememberedEmbedder):
             known = stage.embedder.known_documents(stage.quoted(passages))

@@ -179,10 +179,7 @@ papermill_engines.register(ENGINE, KernelEngine)  # where the package was instal
 
 
 class ForkedKernel:
-    """A process that waits to be told its arguments; then what jupyter_client takes a `subprocess.Popen` for.
-
-    It is forked before its notebook is known: all that it needs is imported, nothing of it was used.
-    """
+    """A process that waits to be told its arguments; then what jupyter_client takes a `subprocess.Popen` for."""
 
     stdin: IO[bytes] | None = None
     stdout: IO[bytes] | None = None
@@ -259,10 +256,7 @@ def seed_anew() -> None:
 
 
 def end_after(work: Callable[[], int]) -> NoReturn:
-    """End a forked process after its work, with the status that this returns; 1 where it fails.
-
-    It ends as Python ends one, but for what belongs to those that it was forked from.
-    """
+    """End a forked process after its work, with the status that this returns; 1 where it fails."""
     status = 1
     try:
         status = work()

@@ -78,10 +78,7 @@ class SweepProgress:
 
     @contextmanager
     def variants(self, total: int, done: int) -> Iterator[None]:
-        """Show in this block how many of `total` variants are done, and what each running one is at.
-
-        Whatever is said on stderr meanwhile, by whatever library, stands above the bars.
-        """
+        """Show in this block how many of `total` variants are done, and what each running one is at."""
         self._total, self._done, self._began = total, done, monotonic()
         options = {"total": total, "initial": done, "desc": "variants", "unit": "variant"}
         self._bar = self._tqdm(**options, disable=not self._draws)

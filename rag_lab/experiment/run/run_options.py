@@ -64,10 +64,7 @@ def local_models(variant: Variant, metrics: Sequence[str]) -> frozenset[str]:
 
 
 def are_small(models: Set[str]) -> bool:
-    """Tell whether these local models have so few weights together that any machine holds all of them at a time.
-
-    Of one whose weights are not on this machine nobody knows.
-    """
+    """Tell whether these local models have so few weights together that any machine holds all of them at a time."""
     sizes_mb = []
     for name in (model.partition(":")[2].partition("?")[0] for model in models):
         sizes_mb.append(0.0)

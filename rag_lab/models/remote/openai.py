@@ -107,10 +107,7 @@ def _behind(request: ChatRequest, first: ChatReply, ask: Ask) -> ChatReply:
 
 @cache
 def _client_class() -> type[BaseChatModel]:
-    """Return langchain-openai's chat model, keeping `reasoning_content`, which that library drops.
-
-    Servers (vLLM, llama.cpp, DeepSeek's) give reasoning in a field of its own.
-    """
+    """Return langchain-openai's chat model, keeping `reasoning_content`, which that library drops."""
     from langchain_core.messages import AIMessage
     from langchain_openai import ChatOpenAI
 

@@ -305,10 +305,7 @@ class SideBySide:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The passages: in the order of the last column, then what it does not rank in that of the others.
-
-        Evidence that was a candidate and is not ranked is among them.
-        """
+        """The passages: in the order of the last column, then what it does not rank in that of the others."""
         found: dict[str, tuple[Hit, Column]] = {}
         for column in reversed(self.columns):
             if (trace := column.trace) is None:

@@ -248,10 +248,7 @@ class BenchWork:
             listener()
 
     def _go_on(self, last: BenchWork) -> list[str]:
-        """Take over where the last bench stood; return a sentence for each toggle that a new start replaces.
-
-        Its results stay where the documents and the modules given as objects are the same.
-        """
+        """Take over where the last bench stood; return a sentence for each toggle that a new start replaces."""
         last.stop()
         self.question = self.question or last.question
         mine, others = self._answers.pipeline, last._answers.pipeline
