@@ -45,8 +45,7 @@ from rag_lab.models.shared import chat_model
 from rag_lab.pipeline import Pipeline
 from rag_lab.questions import filters
 from rag_lab.questions.drafting import DraftedSet, Drafting
-from rag_lab.questions.places import Place
-from rag_lab.questions.writer import Draft, WriteDraft
+from rag_lab.questions.writer import Draft, Place, WriteDraft
 from rag_lab.records import Chunk, Document, Evidence, Passage, Question
 from rag_lab.stages import extract
 from rag_lab.stages.context import render_passage

@@ -154,26 +154,26 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 MOST_LINES = {
     "ground": 1_405,  # 1_100
     "_kit": 1_934,  # 1_800
-    "memory": 1_362,  # 1_300
+    "memory": 1_355,  # 1_300
     "models": 7_137,  # 7_300
     "stores": 1_430,  # 1_500
     "corpus": 4_915,  # 4_600
     "data": 2_194,  # 2_100
     "stages": 4_637,  # 4_100
     "assistant": 580,  # 750
-    "questions": 917,  # 600
+    "questions": 908,  # 600
     "corpus_profile": 328,  # 400
     "statistics": 3_464,  # 3_500
     "evaluation": 3_044,  # 3_300
     "runs": 1_364,  # 1_200
-    "comparison": 5_351,  # 4_400
+    "comparison": 5_338,  # 4_400
     "report": 3_371,  # 2_700
     "experiment": 8_258,  # 7_600
     "notebook": 2_743,  # 2_600
     "testing": 1_239,  # 1_200
     "cli": 2_714,  # 2_300
 }
-MOST_MODULES = 288
+MOST_MODULES = 287
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

@@ -64,10 +64,11 @@ class Entry:
 
 @dataclass(slots=True)
 class Checked:
-    """How many entries were looked at, and the memory and key of each that is damaged."""
+    """How many entries were looked at, or taken; the memory and key of those that are damaged, and refused lines."""
 
     entries: int = 0
     damaged: list[tuple[str, str]] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
 
 
 def holdings(choice: Choice | None = None) -> list[Holding]:
@@ -147,14 +148,6 @@ def _condition(choice: Choice, database: Database) -> tuple[str, list[float | st
     return " AND ".join(parts) or "1 = 1", list(parts.values())
 
 
-@dataclass(slots=True)
-class Taken:
-    """How many entries were taken, and the numbers of the lines that were refused."""
-
-    entries: int = 0
-    refused: list[int] = field(default_factory=list)
-
-
 def export_store(path: Path) -> tuple[int, int]:
     """Write all whole entries to `path`, and return how many those are, and how many are damaged and stay out."""
     part = path.with_name(f"{path.name}.part")
@@ -178,9 +171,9 @@ def export_store(path: Path) -> tuple[int, int]:
     return written, damaged
 
 
-def import_store(path: Path) -> Taken:
+def import_store(path: Path) -> Checked:
     """Add the entries of an exported file; what the store has stays, and a line that is damaged is refused alone."""
-    taken = Taken()
+    taken = Checked()
     try:
         with gzip.open(path, "rb") as file:
             lines = enumerate(_lines(cast(BinaryIO, file)), start=1)
@@ -216,7 +209,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         yield b""
 
 
-def _take(lines: list[tuple[int, bytes]], taken: Taken) -> None:
+def _take(lines: list[tuple[int, bytes]], taken: Checked) -> None:
     found: dict[str, list[Entry]] = {}
     for number, line in lines:
         try:

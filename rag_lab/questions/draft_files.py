@@ -27,8 +27,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import QUESTIONS_FILE, question_line
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.questions.drafting import DraftedSet
-from rag_lab.questions.places import Place
-from rag_lab.questions.writer import DRAFTED, VERSION, Draft
+from rag_lab.questions.writer import DRAFTED, VERSION, Draft, Place
 from rag_lab.records import QUERY_CLASSES, Question
 from rag_lab.statistics.shares import krippendorff_alpha
 

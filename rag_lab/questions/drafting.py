@@ -13,8 +13,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import ChatModel
 from rag_lab.pipeline import Pipeline
 from rag_lab.questions.filters import RULES, agrees, near_duplicates, overlap
-from rag_lab.questions.places import find_places
-from rag_lab.questions.writer import DRAFTED, Draft, Kind, Run, WriteDraft, tasks, write
+from rag_lab.questions.writer import DRAFTED, Draft, Kind, Run, WriteDraft, find_places, tasks, write
 from rag_lab.records import Passage, Question, Remembered, Trace
 from rag_lab.stages.generate import Generate, Parse
 from rag_lab.stages.run_stage import run_stage

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rag_lab._kit.home import home
 from rag_lab.errors import RagLabError
-from rag_lab.memory.care import Choice, Taken, _take, export_store, holdings, import_store, prune, verify
+from rag_lab.memory.care import Checked, Choice, _take, export_store, holdings, import_store, prune, verify
 from rag_lab.memory.ledger import LEDGER_VARIABLE
 from rag_lab.memory.results import Memory, opened_memory
 from rag_lab.models.remembered_vectors import RememberedEmbedder
@@ -110,7 +110,7 @@ def lines_of(path):
 
 def test_what_was_exported_comes_back(folder, exported):
     path, held = exported
-    assert import_store(path) == Taken(1502, [])
+    assert import_store(path) == Checked(1502)
     assert holdings() == held
     assert verify().damaged == []
     assert Memory(home() / "stages.sqlite").recall(VALUES) == VALUES
@@ -142,7 +142,7 @@ def test_damaged_lines_are_refused_one_by_one(folder, exported):
     bad += [b"\n", b"[]\n", b"\xff\n", b"[" * 100_000 + b"\n", b"null\n"]
     path.write_bytes(gzip.compress(b"".join([lines[0], *bad, *lines[1:]])))
     taken = import_store(path)
-    assert taken == Taken(1502, list(range(2, 2 + len(bad))))
+    assert taken == Checked(1502, refused=[*range(2, 2 + len(bad))])
     assert verify().damaged == []
 
 
@@ -177,6 +177,6 @@ def test_a_folder_that_is_not_there_is_one_sentence(tmp_path):
 
 @given(line=st.recursive(st.none() | st.integers() | st.text() | st.floats(), lambda inner: st.lists(inner)))
 def test_no_line_of_another_shape_is_taken(line):
-    taken = Taken()
+    taken = Checked()
     _take([(1, json.dumps(line).encode()), (2, json.dumps({"memory": line}).encode())], taken)
-    assert taken == Taken(0, [1, 2])
+    assert taken == Checked(refused=[1, 2])

@@ -3,8 +3,7 @@
 import pytest
 
 from rag_lab.questions.filters import RULES, agrees, near_duplicates, overlap, pointing, several
-from rag_lab.questions.places import Place
-from rag_lab.questions.writer import Draft
+from rag_lab.questions.writer import Draft, Place
 from rag_lab.records import Chunk, Evidence, Question, Turn
 
 TEXT = (

@@ -5,7 +5,7 @@ from collections import Counter
 from scripted_writer import write_folder
 
 from rag_lab.corpus.folder import load_folder
-from rag_lab.questions.places import find_places, pairs, spread
+from rag_lab.questions.writer import find_places, pairs, spread
 from rag_lab.records import Document
 
 TEXT = "The {} of hall {} is checked every {} days by the foreman, who signs the card that hangs on its left side wall."

@@ -1,8 +1,10 @@
 """What traces say without a test: what variants change, where evidence is lost, what answers reach, what comes next."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import counted, listing, number, plain, seconds, with_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.verdict import FEW, sparse_metrics
@@ -97,14 +99,9 @@ def _price(one: VariantChange, before: VariantChange) -> str:
 
 NOTHING = "No question of this run has labelled evidence, so it cannot be told where evidence is lost."
 MUCH = 0.25  # of all labelled pieces: where one place loses less, no setting decides
-_SETTINGS: dict[State, tuple[str, tuple[str, ...]]] = {
-    "not_indexed": ("read these pages in another way", ("corpus.pdf",)),
-    "not_found": ("search deeper, or in another way", ("retrieval.base_k", "retrieval.mode")),
-    "merging": ("let more candidates through", ("rerank.input_limit",)),
-    "reranking": ("try another reranker, or none", ("rerank.name",)),
-    "selection": ("let more passages through", ("select.name",)),
-    "budget": ("give the reader more passages", ("rerank.final_k",)),
-    "unused": ("try another reader", ("answer.name",)),
+_STATES: Any = read_shipped(Path(__file__).with_name("states.yaml"))
+_SETTINGS: dict[State, tuple[str, Sequence[str]]] = {
+    state: (known["try"], known["settings"]) for state, known in _STATES.items() if "try" in known
 }
 _CUT = ("give the context more tokens", ("answer.context_tokens",))
 
@@ -118,17 +115,7 @@ class StateName(NamedTuple):
 
 
 STATE_NAMES: dict[State, StateName] = {
-    "not_indexed": StateName("not indexed", "not indexed", "no passage of the index holds it"),
-    "not_found": StateName("not found", "not found", "no search has it among its hits"),
-    "merging": StateName("lost in merging", "merging", "a search found it, and fusing or merging left it out"),
-    "reranking": StateName("lost in reranking", "reranking", "the reranker put it below what is read, or left it out"),
-    "selection": StateName("lost in selection", "selection", "the selection put it below what is read, or left it out"),
-    "budget": StateName(
-        "lost in the budget", "budget", "it stood below the first `final_k`, or did not fit their tokens"
-    ),
-    "not_answered": StateName("read and not answered", "no answer", "it reached the reader, and there is no answer"),
-    "unused": StateName("read and unused", "unused", "the answer cites no passage that holds it"),
-    "used": StateName("used", "used", "the answer cites a passage that holds it"),
+    state: StateName(known["name"], known["short"], known["meaning"]) for state, known in _STATES.items()
 }
 _EITHER = StateName("not found or not indexed", "not found", "no search has it among its hits; the index may lack it")
 
