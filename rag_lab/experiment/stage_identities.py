@@ -88,7 +88,7 @@ def roles_used(config: PipelineConfig, readers: Readers) -> set[str]:
         defaults, now = PipelineConfig().flat(), config.flat()
         texts = {key: [*value.values()] if isinstance(value, Mapping) else [value] for key, value in now.items()}
         bad = [key for key, kind in module_kinds().items() if any(map(kind.problem, texts[key]))]
-        usable = config.override({key: defaults[key] for key in (*bad, "store.name", "store.url")})
+        usable = config.override({key: defaults[key] for key in (*bad, "store.name", "store.url", "store.vectors")})
         found = stage_identities(usable, readers)
     return {model["role"] for model in models_in(found)}
 
@@ -125,6 +125,9 @@ class _Model:
 class _Parts(Parts):  # whose models are names
     def chat(self, role: str, purpose: str = "") -> protocols.ChatModel:
         return cast(protocols.ChatModel, _Model(role, self.model(role)))
+
+    def encoder(self, role: str) -> Any:
+        return _Model(role, self.model(role))
 
     def scorer(self, role: str) -> protocols.PairScorer:
         return cast(protocols.PairScorer, _Model(role, self.model(role)))

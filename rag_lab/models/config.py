@@ -39,7 +39,8 @@ class ModelsConfig(Section):
     cross_encoder: str = Field("sentence_transformers:BAAI/bge-reranker-v2-m3", description="reranks")
     likelihood: str = Field("transformers:smollm2", description="causal model of the query_likelihood reranker")
     late_interaction: str = Field(
-        "sentence_transformers:minilm", description="token vectors of the maxsim reranker; a ColBERT is one, too"
+        "sentence_transformers:minilm",
+        description="token vectors for the search `late` and the reranker `maxsim`; a ColBERT is one, too",
     )
     report: str = Field("llamacpp:smollm2", description="writes reports: outline, sections, reviews")
     vision: str = Field("gemini:gemini-2.5-flash", description="reads PDF pages where corpus.pdf is `vision`")

@@ -80,6 +80,14 @@ class MaxSimScorer(SentenceTransformersModel):
             for question, passage in pairs
         ]
 
+    def token_vectors(self, kind: protocols.TextKind, texts: Sequence[str]) -> list[protocols.Vectors]:
+        """Return the (n_vectors, dim) unit vectors of each text; those of documents are remembered."""
+        with self._lock:
+            if kind == "query":
+                return self._encode(kind, texts)
+            known = self._passages([*dict.fromkeys(texts)])
+        return [known[text] for text in texts]
+
     def _passages(self, texts: Sequence[str]) -> dict[str, protocols.Vectors]:
         """Return the (n_vectors, dim) unit vectors of each passage; those that are not remembered are computed."""
         prefix = f"{digest(dict(self.identity()))}\ntokens\n".encode()

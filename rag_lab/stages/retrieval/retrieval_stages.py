@@ -22,6 +22,7 @@ from rag_lab.corpus.chunk_store import FoundChunks
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
 from rag_lab.records import Hit, Level, Question, Trace
+from rag_lab.stages.retrieval.encoded_search import ROLES, EncodedSearcher
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
 from rag_lab.stages.retrieval.search import RETRIEVE_HYDE, DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr
@@ -195,6 +196,13 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
         units = retrieval.units if name == "tfidf" else "child"
         sparse = SparseSearcher(index, name, retrieval.analyzer, level, units)
         found.append(TextSearch(sparse, index, k, name, least) if name in weights else Off(f"search_{name}"))
+    for encoded, role in ROLES.items():
+        if encoded in weights:
+            found.append(
+                TextSearch(EncodedSearcher(index, encoded, parts.encoder(role), level), index, k, encoded, least)
+            )
+        else:
+            found.append(Off(f"search_{encoded}"))
     for module in _custom_modules(parts):
         builds = hasattr(module.value, "build")
 
@@ -244,6 +252,8 @@ def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question]
             for unit, labels in product(units, allowed):
                 parts.index.sparse(name, retrieval.analyzer, unit, labels)
     for stage in stages:
+        if isinstance(stage, TextSearch) and isinstance(stage.searcher, EncodedSearcher):
+            stage.searcher.opened()
         if isinstance(stage, CustomSearch):
             with suppress(CustomCodeError):
                 for labels in allowed:

@@ -58,7 +58,7 @@ class DenseSearcher:
     def nearest(self, vectors: Vectors, k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child is nearest to each of the unit vectors, (n, dim)."""
         step = "dense" if self.by == "question" else "hyde"
-        return _by_access(lambda rows, labels: self.index.search(vectors[rows], k, labels, self.level, step), allowed)
+        return by_access(lambda rows, labels: self.index.search(vectors[rows], k, labels, self.level, step), allowed)
 
     def truncation(self, texts: Sequence[str], hits: Sequence[Hit], more: int = 0) -> tuple[str, int]:
         """Return in words and as a number which tokens had no effect: of the texts searched by, and of the children.
@@ -97,12 +97,12 @@ class SparseSearcher:
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""
         find = partial(self.index.search_terms, self.name, self.analyzer)
-        return _by_access(
+        return by_access(
             lambda rows, labels: find([texts[row] for row in rows], k, labels, self.level, self.units), allowed
         )
 
 
-def _by_access(
+def by_access(
     search: Callable[[Rows, Labels | None], list[list[Hit]]], allowed: Sequence[Labels | None]
 ) -> list[list[Hit]]:
     """Search once for each set of labels: askers with the same rights share a search."""

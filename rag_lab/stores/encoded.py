@@ -1,0 +1,195 @@
+"""Texts as a model encodes them, in more than a vector each, and all of them compared with a query.
+
+`late` keeps the vectors of their tokens as int8 (late interaction; Khattab and Zaharia 2020): the score of a text is
+the mean over the query's tokens of the best cosine with a token of the text (MaxSim). All are compared as int8 first,
+and the best once more with the query as float32.
+
+Nothing of a text is in another's score, so one index serves every asker: labels are looked up where it is searched.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_lab._kit.digest import digest, whole_folder
+from rag_lab.access import Labels, access_label
+from rag_lab.errors import ModelError, StoreError
+from rag_lab.records import Chunk
+from rag_lab.stores.engine import Found, batches
+
+EncodedName = Literal["late"]
+Scores = npt.NDArray[np.float32]
+
+MOST_CHUNKS = 40_000  # beyond, a search by token vectors takes more than a second on two cores
+_FORMAT = 1  # raised when the files of an index, or its scores, change
+_TEXTS_AT_ONCE = 256
+_VECTORS_AT_ONCE = 32_768
+_COLUMNS_AT_ONCE = 512  # vectors of queries
+_LARGEST = 127  # of int8
+_DECIMALS = 6
+_TOO_MANY = (
+    "retrieval.mode late compares a question with every chunk, at most {most:,}, and this corpus has {n:,}; make "
+    "chunks larger (corpus.chunk_size), or search otherwise and rerank by maxsim."
+)
+
+
+class EncodedIndex(ABC):
+    """Encoded texts in a folder, each with its access label."""
+
+    method: ClassVar[str]  # of a model that can make one
+
+    def __init__(self, path: Path, model: Any) -> None:
+        self.path, self.model = path, model
+        about = json.loads((path / "about.json").read_text(encoding="utf-8"))
+        self._ids: list[str] = about["ids"]
+        self._labels = np.array(about["labels"])
+
+    @classmethod
+    def write(cls, path: Path, model: Any, chunks: Sequence[Chunk]) -> None:
+        """Write a new index of n >= 1 chunks into the folder `path`, which is made."""
+        path.mkdir(parents=True)
+        labels = [access_label(chunk.namespace, chunk.permissions) for chunk in chunks]
+        about = {"ids": [chunk.chunk_id for chunk in chunks], "labels": labels}
+        (path / "about.json").write_text(json.dumps(about), encoding="utf-8")
+        encode = getattr(model, cls.method)
+        texts = [chunk.text for chunk in chunks]
+        cls._write(path, (encode("document", texts[part]) for part in batches(len(texts), _TEXTS_AT_ONCE)))
+
+    def find(self, texts: Sequence[str], allowed: Labels | None) -> Callable[[Sequence[int], int], Found]:
+        """Return what finds, for some of the queries, the ids of the n best texts with these labels, and scores."""
+        queries = getattr(self.model, self.method)("query", list(texts))
+        scores = self._scores(queries)
+        if allowed is not None:
+            scores[:, ~np.isin(self._labels, sorted(allowed))] = -np.inf
+
+        def best(rows: Sequence[int], n: int) -> Found:
+            found: Found = ([], [])
+            for row in rows:
+                positions = np.argsort(-scores[row], kind="stable")
+                positions = positions[np.isfinite(scores[row][positions])]
+                positions, values = self._ordered(queries, row, positions, scores[row], n)
+                found[0].append([self._ids[position] for position in positions[:n]])
+                found[1].append([round(float(value), _DECIMALS) for value in values[:n]])
+            return found
+
+        return best
+
+    def _ordered(self, queries: Any, row: int, positions: Any, scores: Scores, n: int) -> tuple[Any, Any]:
+        """Return the best positions of a query, best first, and their scores."""
+        return positions[:n], scores[positions[:n]]
+
+    @classmethod
+    @abstractmethod
+    def _write(cls, path: Path, encoded: Iterable[Any]) -> None:
+        """Write what the model made of the texts, in batches."""
+
+    @abstractmethod
+    def _scores(self, queries: Any) -> Scores:
+        """Return (n_queries, n) scores; -inf where a text is not found at all."""
+
+
+class LateIndex(EncodedIndex):
+    """The vectors of all tokens, on disk and mapped into memory."""
+
+    method: ClassVar[str] = "token_vectors"
+
+    def __init__(self, path: Path, model: Any) -> None:
+        super().__init__(path, model)
+        self._lengths = np.load(path / "lengths.npy", allow_pickle=False)  # of each vector's int8 numbers
+        self._starts = np.load(path / "starts.npy", allow_pickle=False)  # the first vector of each text, and the end
+        whole = np.memmap(path / "tokens.int8", np.int8, mode="r")
+        self._whole = whole.reshape(len(self._lengths), -1)
+
+    @classmethod
+    def write(cls, path: Path, model: Any, chunks: Sequence[Chunk]) -> None:
+        """See `EncodedIndex`; refused where a search would take too long."""
+        if len(chunks) > MOST_CHUNKS:
+            raise StoreError(_TOO_MANY.format(n=len(chunks), most=MOST_CHUNKS))
+        super().write(path, model, chunks)
+
+    @classmethod
+    def _write(cls, path: Path, encoded: Iterable[Any]) -> None:
+        starts, lengths = [0], []
+        with (path / "tokens.int8").open("wb") as file:
+            for rows in (one for some in encoded for one in some):
+                whole = _as_int8(rows)[0]
+                file.write(whole.tobytes())
+                lengths.append(np.linalg.norm(whole.astype(np.float32), axis=1))
+                starts.append(starts[-1] + len(whole))
+        np.save(path / "lengths.npy", np.concatenate(lengths), allow_pickle=False)
+        np.save(path / "starts.npy", np.array(starts), allow_pickle=False)
+
+    def _scores(self, queries: Sequence[Scores]) -> Scores:
+        """See `EncodedIndex`; numbers of queries and texts as int8."""
+        scores = np.empty((len(queries), len(self._ids)), np.float32)
+        group: list[int] = []
+        for row in range(len(queries)):
+            group.append(row)
+            if row + 1 == len(queries) or sum(len(queries[one]) for one in group) > _COLUMNS_AT_ONCE:
+                scores[group] = self._compared([queries[one] for one in group])
+                group = []
+        return scores
+
+    def _compared(self, queries: Sequence[Scores]) -> Scores:
+        import torch
+
+        whole, scales = _as_int8(np.concatenate(queries))
+        columns = torch.from_numpy(np.ascontiguousarray(whole.T))
+        first = np.cumsum([0, *(len(one) for one in queries)])
+        found, start = [], 0
+        while start < len(self._ids):
+            end = int(np.searchsorted(self._starts, self._starts[start] + _VECTORS_AT_ONCE, side="right")) - 1
+            end = max(end, start + 1)
+            part = slice(self._starts[start], self._starts[end])
+            products = torch._int_mm(torch.from_numpy(self._whole[part].copy()), columns).numpy().astype(np.float32)
+            products /= self._lengths[part, None]
+            best = np.maximum.reduceat(products, self._starts[start:end] - self._starts[start], axis=0) * scales.T
+            found.append(np.add.reduceat(best, first[:-1], axis=1) / np.diff(first).astype(np.float32))
+            start = end
+        compared: Scores = np.concatenate(found).T.astype(np.float32)
+        return compared
+
+    def _ordered(self, queries: Any, row: int, positions: Any, scores: Scores, n: int) -> tuple[Any, Any]:
+        near = np.sort(positions[: 2 * n + 16])
+        parts = [slice(self._starts[one], self._starts[one + 1]) for one in near]
+        rows = [self._whole[part].astype(np.float32) / self._lengths[part, None] for part in parts]
+        exact = np.array([(queries[row] @ one.T).max(axis=1).mean() for one in rows]).round(_DECIMALS)
+        order = np.argsort(-exact, kind="stable")
+        return near[order], exact[order]
+
+
+def _as_int8(rows: Scores) -> tuple[npt.NDArray[np.int8], Scores]:
+    """Return vectors as int8, each by its largest number, and what one of these numbers counts, (n, 1)."""
+    scales = np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.float32(1e-12)) / _LARGEST
+    return np.round(rows / scales).astype(np.int8), scales
+
+
+ENCODED: Mapping[EncodedName, type[EncodedIndex]] = {"late": LateIndex}
+
+
+def encoded_folder(folder: Path, name: EncodedName, model: Any, context: Mapping[str, Any]) -> Path:
+    """Return where an index lies in `folder`; it may not be there. `context` says what stands before the chunks."""
+    if not hasattr(model, ENCODED[name].method):
+        raise ModelError(
+            f"retrieval.mode {name} needs a model with the method {ENCODED[name].method}; {model!r} has none."
+        )
+    made_of = digest({"format": _FORMAT, "model": dict(model.identity()), **context})
+    return folder / f"{name}-{made_of[:32]}"
+
+
+def open_encoded(target: Path, name: EncodedName, model: Any, chunks: Callable[[], Sequence[Chunk]]) -> EncodedIndex:
+    """Open an index; where it is missing or damaged, build it of `chunks`, as they are searched.
+
+    Processes that want it at the same time build it once.
+    """
+    with whole_folder(target) as partial:
+        if partial:
+            ENCODED[name].write(partial, model, chunks())
+    return ENCODED[name](target, model)
