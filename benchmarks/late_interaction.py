@@ -77,7 +77,7 @@ class RandomTokens:
 
 def seconds_a_search(n: int, folder: Path) -> dict[str, float]:
     """Return the best of five, on the clock and of the processor: others work on the machine, too."""
-    encoded.MOST_CHUNKS = n
+    encoded.LateIndex.most = n
     chunks = [Chunk(f"a#0-9/{number}", "a#0-9", "a", None, 0, 9, "") for number in range(n)]
     encoded.LateIndex.write(folder / str(n), RandomTokens(), chunks)
     index, took = encoded.LateIndex(folder / str(n), RandomTokens()), []

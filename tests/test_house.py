@@ -155,11 +155,11 @@ MOST_LINES = {
     "ground": 1_405,  # 1_100
     "_kit": 1_934,  # 1_800
     "memory": 1_355,  # 1_300
-    "models": 7_137,  # 7_300
-    "stores": 1_430,  # 1_500
+    "models": 7_208,  # 7_300
+    "stores": 1_598,  # 1_500
     "corpus": 4_915,  # 4_600
     "data": 2_194,  # 2_100
-    "stages": 4_637,  # 4_100
+    "stages": 4_738,  # 4_100
     "assistant": 580,  # 750
     "questions": 908,  # 600
     "corpus_profile": 328,  # 400
@@ -168,12 +168,12 @@ MOST_LINES = {
     "runs": 1_364,  # 1_200
     "comparison": 5_338,  # 4_400
     "report": 3_371,  # 2_700
-    "experiment": 8_258,  # 7_600
+    "experiment": 8_265,  # 7_600
     "notebook": 2_743,  # 2_600
     "testing": 1_239,  # 1_200
-    "cli": 2_714,  # 2_300
+    "cli": 2_722,  # 2_300
 }
-MOST_MODULES = 287
+MOST_MODULES = 289
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

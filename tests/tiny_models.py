@@ -9,10 +9,14 @@ from rag_lab.models.local.gguf import gguf_metadata
 from rag_lab.models.weights import packaged
 
 
-def write_tiny_bert(folder, words, num_labels):
-    """Write a random two-layer BERT that knows these words and gives so many scores a pair, and return its folder."""
+def write_tiny_bert(folder, words, num_labels, head="SequenceClassification"):
+    """Write a random two-layer BERT that knows these words and gives so many scores a pair, and return its folder.
+
+    With the head `MaskedLM` it is a SPLADE model: it gives each word of its vocabulary a weight.
+    """
     import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+    import transformers
+    from transformers import BertConfig, BertTokenizerFast
 
     folder.mkdir()
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(words)]
@@ -29,7 +33,7 @@ def write_tiny_bert(folder, words, num_labels):
         initializer_range=0.5,
         num_labels=num_labels,
     )
-    BertForSequenceClassification(config).save_pretrained(folder)
+    getattr(transformers, f"BertFor{head}")(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

@@ -11,7 +11,14 @@ from rag_lab._kit.registry import Kind
 from rag_lab.corpus.config import FILE_READERS, SPLITTERS
 from rag_lab.evaluation.registry import METRICS
 from rag_lab.experiment.design import DESIGNS
-from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, LATE_INTERACTIONS, QUERY_LIKELIHOODS
+from rag_lab.models.providers import (
+    CHAT_MODELS,
+    CROSS_ENCODERS,
+    EMBEDDERS,
+    LATE_INTERACTIONS,
+    QUERY_LIKELIHOODS,
+    SPARSE_ENCODERS,
+)
 from rag_lab.stages import steps
 from rag_lab.stores.config import VECTOR_STORES
 
@@ -30,6 +37,7 @@ class ModuleKind:
 _KINDS = (
     *(FILE_READERS, SPLITTERS, EMBEDDERS, VECTOR_STORES, steps.UNDERSTANDINGS, steps.REWRITINGS, steps.HYDE_WRITERS),
     *(steps.SEARCHES, steps.FUSIONS, steps.RERANKERS, CROSS_ENCODERS, QUERY_LIKELIHOODS, LATE_INTERACTIONS),
+    SPARSE_ENCODERS,
     *(steps.SELECTIONS, steps.CONTEXTS, steps.READERS, CHAT_MODELS, METRICS, DESIGNS),
 )
 MODULE_KINDS = tuple(

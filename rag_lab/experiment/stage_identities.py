@@ -46,7 +46,7 @@ _MISSING_READERS = {
 }
 _NOWHERE = Path("/nowhere")  # nothing is read or written there
 CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
-_KINDS = {"embedding": providers.EMBEDDERS, **providers.SCORERS}
+_KINDS = {"embedding": providers.EMBEDDERS, **providers.SCORERS, **providers.ENCODERS}
 _OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 

@@ -42,6 +42,7 @@ class ModelsConfig(Section):
         "sentence_transformers:minilm",
         description="token vectors for the search `late` and the reranker `maxsim`; a ColBERT is one, too",
     )
+    sparse: str = Field("sentence_transformers:granite-sparse", description="weights of words for the search `splade`")
     report: str = Field("llamacpp:smollm2", description="writes reports: outline, sections, reviews")
     vision: str = Field("gemini:gemini-2.5-flash", description="reads PDF pages where corpus.pdf is `vision`")
 

@@ -264,6 +264,12 @@ def _as_ours(kind: Kind, module: Module, what: str) -> Any:
         raise ConfigError(f"The {what} returns {type(module.value).__name__}, which is none of LangChain's models.")
     if kind is providers.CHAT_MODELS:
         return CustomChat(module, what)
+    if kind is providers.SPARSE_ENCODERS:
+        from scipy.sparse import csr_matrix
+
+        model: Any = _CustomModel(module, what, ["term_weights"], "text_tokens", is_compared=False)
+        model.term_weights = lambda kind, texts: model._call("term_weights", kind, list(texts), accept=csr_matrix)
+        return model
     return CustomEmbedder(module, what) if kind is providers.EMBEDDERS else CustomScorer(module, what)
 
 

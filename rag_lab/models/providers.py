@@ -102,12 +102,13 @@ def _option(kind: str, choices: str | Sequence[str] = (), **rest: Any) -> Option
     return Option(types[kind], choices=tuple(listed), **rest)
 
 
-CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS, LATE_INTERACTIONS = kinds_of(
+CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS, LATE_INTERACTIONS, SPARSE_ENCODERS = kinds_of(
     Path(__file__).with_suffix(".yaml"), "rag_lab.models", _provider
 )
 _ROLES = ("cross_encoder", "likelihood", "late_interaction")
 SCORERS = dict(zip(_ROLES, (CROSS_ENCODERS, QUERY_LIKELIHOODS, LATE_INTERACTIONS), strict=True))
-MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, *SCORERS.values())
+ENCODERS = {"late_interaction": LATE_INTERACTIONS, "sparse": SPARSE_ENCODERS}  # by role
+MODEL_KINDS = (CHAT_MODELS, EMBEDDERS, *SCORERS.values(), SPARSE_ENCODERS)
 
 
 def providers_of(kind: Kind) -> Mapping[str, Provider]:

@@ -27,6 +27,7 @@ HUB_NAMES = {
     "bge-reranker-v2-m3": "BAAI/bge-reranker-v2-m3",
     "distilroberta": "sentence-transformers/all-distilroberta-v1",
     "gemma-3-4b": "unsloth/gemma-3-4b-it-qat-int4-unsloth-bnb-4bit",
+    "granite-sparse": "ibm-granite/granite-embedding-30m-sparse",
     "mpnet": "sentence-transformers/all-mpnet-base-v2",
     "multilingual-minilm": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
     "qwen3-8b": "unsloth/Qwen3-8B-unsloth-bnb-4bit",

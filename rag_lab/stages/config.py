@@ -100,8 +100,8 @@ class RetrievalConfig(Section):
 
     mode: Annotated[str, AfterValidator(_MODES.check), _MODES] = Field(
         "hybrid",
-        description="dense, bm25, tfidf, late, or one of your own as module:Class; `hybrid` (dense and BM25), `multi` "
-        "(and TF-IDF), `rrf` and names joined by `+` combine searches",
+        description="dense, bm25, tfidf, late, splade, or one of your own as module:Class; `hybrid` (dense and "
+        "BM25), `multi` (and TF-IDF), `rrf` and names joined by `+` combine searches",
     )
     level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")

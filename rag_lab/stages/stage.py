@@ -293,7 +293,7 @@ class Parts:
 
     def encoder(self, role: str) -> Any:
         """Return the model of a role of `models` that encodes a text in more than a vector."""
-        return shared.model_of(providers.SCORERS[role], self.model(role))
+        return shared.model_of(providers.ENCODERS[role], self.model(role))
 
     def scorer(self, role: str) -> PairScorer:
         """Return the pair scorer of a role of `models`, with its scores remembered where there is a memory."""

@@ -4,6 +4,9 @@
 the mean over the query's tokens of the best cosine with a token of the text (MaxSim). All are compared as int8 first,
 and the best once more with the query as float32.
 
+`splade` keeps weights of words, those of the text and others that the model adds, as a sparse matrix by word; the score
+is the sum over words of the weight in the query times that in the text (Formal, Piwowarski and Clinchant 2021).
+
 Nothing of a text is in another's score, so one index serves every asker: labels are looked up where it is searched.
 """
 
@@ -18,20 +21,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.access import Labels, access_label
-from rag_lab.errors import ModelError, StoreError
+from rag_lab.errors import StoreError
 from rag_lab.records import Chunk
 from rag_lab.stores.engine import Found, batches
 
-EncodedName = Literal["late"]
+EncodedName = Literal["late", "splade"]
 Scores = npt.NDArray[np.float32]
 
-MOST_CHUNKS = 40_000  # beyond, a search by token vectors takes more than a second on two cores
-_FORMAT = 1  # raised when the files of an index, or its scores, change
+FORMAT = 1  # raised when the files of an index, or its scores, change
 _TEXTS_AT_ONCE = 256
 _VECTORS_AT_ONCE = 32_768
-_COLUMNS_AT_ONCE = 512  # vectors of queries
+_QUERIES_AT_ONCE = 16
 _LARGEST = 127  # of int8
 _DECIMALS = 6
 _TOO_MANY = (
@@ -44,6 +45,7 @@ class EncodedIndex(ABC):
     """Encoded texts in a folder, each with its access label."""
 
     method: ClassVar[str]  # of a model that can make one
+    most: ClassVar[int | None] = None  # chunks, beyond which a search takes too long
 
     def __init__(self, path: Path, model: Any) -> None:
         self.path, self.model = path, model
@@ -53,7 +55,9 @@ class EncodedIndex(ABC):
 
     @classmethod
     def write(cls, path: Path, model: Any, chunks: Sequence[Chunk]) -> None:
-        """Write a new index of n >= 1 chunks into the folder `path`, which is made."""
+        """Write a new index of n >= 1 chunks, or refuse too many, into the folder `path`, which is made."""
+        if cls.most is not None and len(chunks) > cls.most:
+            raise StoreError(_TOO_MANY.format(n=len(chunks), most=cls.most))
         path.mkdir(parents=True)
         labels = [access_label(chunk.namespace, chunk.permissions) for chunk in chunks]
         about = {"ids": [chunk.chunk_id for chunk in chunks], "labels": labels}
@@ -74,16 +78,14 @@ class EncodedIndex(ABC):
             for row in rows:
                 positions = np.argsort(-scores[row], kind="stable")
                 positions = positions[np.isfinite(scores[row][positions])]
-                positions, values = self._ordered(queries, row, positions, scores[row], n)
+                values = scores[row][positions[:n]]
+                if isinstance(self, LateIndex):
+                    positions, values = self.compared(queries[row], positions[: 2 * n + 16])
                 found[0].append([self._ids[position] for position in positions[:n]])
                 found[1].append([round(float(value), _DECIMALS) for value in values[:n]])
             return found
 
         return best
-
-    def _ordered(self, queries: Any, row: int, positions: Any, scores: Scores, n: int) -> tuple[Any, Any]:
-        """Return the best positions of a query, best first, and their scores."""
-        return positions[:n], scores[positions[:n]]
 
     @classmethod
     @abstractmethod
@@ -99,6 +101,7 @@ class LateIndex(EncodedIndex):
     """The vectors of all tokens, on disk and mapped into memory."""
 
     method: ClassVar[str] = "token_vectors"
+    most: ClassVar[int | None] = 40_000  # more take longer than a second on two cores
 
     def __init__(self, path: Path, model: Any) -> None:
         super().__init__(path, model)
@@ -106,13 +109,6 @@ class LateIndex(EncodedIndex):
         self._starts = np.load(path / "starts.npy", allow_pickle=False)  # the first vector of each text, and the end
         whole = np.memmap(path / "tokens.int8", np.int8, mode="r")
         self._whole = whole.reshape(len(self._lengths), -1)
-
-    @classmethod
-    def write(cls, path: Path, model: Any, chunks: Sequence[Chunk]) -> None:
-        """See `EncodedIndex`; refused where a search would take too long."""
-        if len(chunks) > MOST_CHUNKS:
-            raise StoreError(_TOO_MANY.format(n=len(chunks), most=MOST_CHUNKS))
-        super().write(path, model, chunks)
 
     @classmethod
     def _write(cls, path: Path, encoded: Iterable[Any]) -> None:
@@ -128,39 +124,30 @@ class LateIndex(EncodedIndex):
 
     def _scores(self, queries: Sequence[Scores]) -> Scores:
         """See `EncodedIndex`; numbers of queries and texts as int8."""
-        scores = np.empty((len(queries), len(self._ids)), np.float32)
-        group: list[int] = []
-        for row in range(len(queries)):
-            group.append(row)
-            if row + 1 == len(queries) or sum(len(queries[one]) for one in group) > _COLUMNS_AT_ONCE:
-                scores[group] = self._compared([queries[one] for one in group])
-                group = []
-        return scores
-
-    def _compared(self, queries: Sequence[Scores]) -> Scores:
         import torch
 
-        whole, scales = _as_int8(np.concatenate(queries))
-        columns = torch.from_numpy(np.ascontiguousarray(whole.T))
-        first = np.cumsum([0, *(len(one) for one in queries)])
-        found, start = [], 0
-        while start < len(self._ids):
-            end = int(np.searchsorted(self._starts, self._starts[start] + _VECTORS_AT_ONCE, side="right")) - 1
-            end = max(end, start + 1)
-            part = slice(self._starts[start], self._starts[end])
-            products = torch._int_mm(torch.from_numpy(self._whole[part].copy()), columns).numpy().astype(np.float32)
-            products /= self._lengths[part, None]
-            best = np.maximum.reduceat(products, self._starts[start:end] - self._starts[start], axis=0) * scales.T
-            found.append(np.add.reduceat(best, first[:-1], axis=1) / np.diff(first).astype(np.float32))
-            start = end
-        compared: Scores = np.concatenate(found).T.astype(np.float32)
-        return compared
+        scores = np.empty((len(queries), len(self._ids)), np.float32)
+        for group in batches(len(queries), _QUERIES_AT_ONCE):
+            first = np.cumsum([0, *map(len, queries[group])])
+            whole, scales = _as_int8(np.concatenate(queries[group]))
+            columns, start = torch.from_numpy(np.ascontiguousarray(whole.T)), 0
+            while start < len(self._ids):
+                end = int(np.searchsorted(self._starts, self._starts[start] + _VECTORS_AT_ONCE, side="right")) - 1
+                end = max(end, start + 1)
+                part = slice(self._starts[start], self._starts[end])
+                products = torch._int_mm(torch.from_numpy(self._whole[part].copy()), columns).numpy().astype(np.float32)
+                products /= self._lengths[part, None]
+                best = np.maximum.reduceat(products, self._starts[start:end] - self._starts[start], axis=0) * scales.T
+                scores[group, start:end] = (np.add.reduceat(best, first[:-1], axis=1) / np.diff(first)).T
+                start = end
+        return scores
 
-    def _ordered(self, queries: Any, row: int, positions: Any, scores: Scores, n: int) -> tuple[Any, Any]:
-        near = np.sort(positions[: 2 * n + 16])
+    def compared(self, query: Scores, positions: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], Scores]:
+        """Return the positions, best first, and their scores with the query as float32."""
+        near = np.sort(positions)
         parts = [slice(self._starts[one], self._starts[one + 1]) for one in near]
         rows = [self._whole[part].astype(np.float32) / self._lengths[part, None] for part in parts]
-        exact = np.array([(queries[row] @ one.T).max(axis=1).mean() for one in rows]).round(_DECIMALS)
+        exact = np.array([(query @ one.T).max(axis=1).mean() for one in rows]).round(_DECIMALS)
         order = np.argsort(-exact, kind="stable")
         return near[order], exact[order]
 
@@ -171,25 +158,27 @@ def _as_int8(rows: Scores) -> tuple[npt.NDArray[np.int8], Scores]:
     return np.round(rows / scales).astype(np.int8), scales
 
 
-ENCODED: Mapping[EncodedName, type[EncodedIndex]] = {"late": LateIndex}
+class SpladeIndex(EncodedIndex):
+    """The texts of each word, with its weights."""
+
+    method: ClassVar[str] = "term_weights"
+
+    def __init__(self, path: Path, model: Any) -> None:
+        import scipy.sparse
+
+        super().__init__(path, model)
+        self._matrix = scipy.sparse.load_npz(path / "matrix.npz")  # (n_words, n)
+
+    @classmethod
+    def _write(cls, path: Path, encoded: Iterable[Any]) -> None:
+        import scipy.sparse
+
+        matrix = scipy.sparse.vstack(list(encoded)).T.tocsr()
+        scipy.sparse.save_npz(path / "matrix.npz", matrix, compressed=False)
+
+    def _scores(self, queries: Any) -> Scores:
+        scores: Scores = (queries @ self._matrix).toarray()
+        return np.where(scores > 0, scores, np.float32(-np.inf))
 
 
-def encoded_folder(folder: Path, name: EncodedName, model: Any, context: Mapping[str, Any]) -> Path:
-    """Return where an index lies in `folder`; it may not be there. `context` says what stands before the chunks."""
-    if not hasattr(model, ENCODED[name].method):
-        raise ModelError(
-            f"retrieval.mode {name} needs a model with the method {ENCODED[name].method}; {model!r} has none."
-        )
-    made_of = digest({"format": _FORMAT, "model": dict(model.identity()), **context})
-    return folder / f"{name}-{made_of[:32]}"
-
-
-def open_encoded(target: Path, name: EncodedName, model: Any, chunks: Callable[[], Sequence[Chunk]]) -> EncodedIndex:
-    """Open an index; where it is missing or damaged, build it of `chunks`, as they are searched.
-
-    Processes that want it at the same time build it once.
-    """
-    with whole_folder(target) as partial:
-        if partial:
-            ENCODED[name].write(partial, model, chunks())
-    return ENCODED[name](target, model)
+ENCODED: Mapping[EncodedName, type[EncodedIndex]] = {"late": LateIndex, "splade": SpladeIndex}

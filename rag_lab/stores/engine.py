@@ -63,7 +63,7 @@ class Rows:
         row_of: Positions = np.load(path / "rows.npy", allow_pickle=False)
         # The positions, those of row 0 first, in order within a row; and where those of each row begin.
         self._copies: tuple[Positions, Positions] | None = None
-        if len(row_of) > len(self.vectors):
+        if len(row_of) > len(self):
             by_row = np.argsort(row_of, kind="stable")
             self._copies = by_row, np.searchsorted(row_of[by_row], np.arange(len(self) + 1))
 
@@ -98,7 +98,7 @@ class Rows:
         return built
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return int(self.vectors.shape[0])
 
     def mask(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Return (n,): whether each position has one of these labels."""
@@ -291,7 +291,7 @@ class EngineStore(SearchedRows):
         if url:
             content = hashlib.sha256(json.dumps([rows.ids, rows.labels]).encode())
             content.update(rows.label_numbers.tobytes())
-            content.update(np.ascontiguousarray(rows.vectors).data.cast("B"))
+            content.update(np.ascontiguousarray(rows.vectors[:]).data.cast("B"))
             server = Server(url, f"rag_lab_{content.hexdigest()[:40]}")
             (path / _SERVER_FILE).write_text(json.dumps(asdict(server)), encoding="utf-8")
         store = cls(path)

@@ -7,7 +7,6 @@ only the nearest rows by that are compared as int8. So it reads less, and keeps 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,31 +29,20 @@ class QuantizedVectors:
     def __init__(self, path: Path) -> None:
         self._whole: npt.NDArray[np.int8] = np.load(path / INT8_FILE, mmap_mode="r", allow_pickle=False)
         self._lengths: npt.NDArray[np.float32] = np.load(path / "lengths.npy", allow_pickle=False)
-        self._path = path
         self.is_binary = (path / "signs.npy").exists()
-        self.shape, self.dtype = self._whole.shape, np.dtype(np.float32)
-
-    def __len__(self) -> int:
-        return len(self._whole)
+        if self.is_binary:  # (n_words, n): the signs of 64 numbers a word
+            self._signs: npt.NDArray[np.uint64] = np.load(path / "signs.npy", mmap_mode="r", allow_pickle=False)
+        self.shape = self._whole.shape
 
     def __getitem__(self, rows: Any) -> Vectors:
         whole: Vectors = self._whole[rows].astype(np.float32)
         whole /= self._lengths[rows][..., None]
         return whole
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
-        return np.asarray(self[:], dtype)
-
-    @cached_property
-    def _signs(self) -> npt.NDArray[np.uint64]:
-        """The signs, (n_words, n): 64 numbers a word."""
-        signs: npt.NDArray[np.uint64] = np.load(self._path / "signs.npy", mmap_mode="r", allow_pickle=False)
-        return signs
-
     def alike(self, queries: Vectors, rows: Any) -> npt.NDArray[np.float32]:
         """Return (n_queries, n_rows): minus the number of bits in which the signs of query and row differ."""
         signs, asked = self._signs[:, rows], words_of_signs(queries)
-        return np.stack([-np.bitwise_count(signs ^ one[:, None]).sum(axis=0, dtype=np.float32) for one in asked.T])
+        return np.stack([-np.bitwise_count(signs ^ one[:, None]).sum(axis=0, dtype=np.float32) for one in asked])
 
 
 def write_quantized(path: Path, vectors: Vectors, kind: VectorKind) -> None:
@@ -65,14 +53,14 @@ def write_quantized(path: Path, vectors: Vectors, kind: VectorKind) -> None:
     np.save(path / INT8_FILE, whole, allow_pickle=False)
     np.save(path / "lengths.npy", np.where(lengths > 0, lengths, 1), allow_pickle=False)
     if kind == "binary":
-        np.save(path / "signs.npy", words_of_signs(vectors), allow_pickle=False)
+        np.save(path / "signs.npy", np.ascontiguousarray(words_of_signs(vectors).T), allow_pickle=False)
 
 
 def words_of_signs(vectors: Vectors) -> npt.NDArray[np.uint64]:
-    """Return the signs of each vector as a column of words, (n_words, n)."""
+    """Return the signs of each vector as words, (n, n_words)."""
     signs = np.packbits(vectors > 0, axis=1)
     padded = np.pad(signs, ((0, 0), (0, -signs.shape[1] % 8)))
-    return np.ascontiguousarray(padded.view(np.uint64).T)
+    return padded.view(np.uint64)
 
 
 def neighbours_kept(vectors: Vectors, search: Callable[[Vectors, int], npt.NDArray[np.int64]]) -> float:

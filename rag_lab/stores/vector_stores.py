@@ -220,10 +220,10 @@ class FaissStore(EngineStore):
         n_threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)  # parallel insertion makes another graph each time
         try:
-            vectors = np.ascontiguousarray(self.rows.vectors)
+            vectors = np.ascontiguousarray(self.rows.vectors[:])
             if not is_binary:
                 graph.train(vectors)
-            graph.add(_signs(vectors) if is_binary else vectors)
+            graph.add(words_of_signs(vectors).view(np.uint8) if is_binary else vectors)
         finally:
             faiss.omp_set_num_threads(n_threads)
         (faiss.write_index_binary if is_binary else faiss.write_index)(graph, str(self.path / _FAISS_FILE))
@@ -241,7 +241,8 @@ class FaissStore(EngineStore):
         if self.rows.quantized is not None and self.rows.quantized.is_binary:
             n_best = min(n_allowed, RESCORED * n_wanted)
             settings.efSearch = max(width, n_best)
-            return self.rows.rank(queries, self._graph.search(_signs(queries), n_best, params=settings)[1], n_wanted)
+            near = self._graph.search(words_of_signs(queries).view(np.uint8), n_best, params=settings)[1]
+            return self.rows.rank(queries, near, n_wanted)
         cosines, rows = self._graph.search(np.ascontiguousarray(queries), n_wanted, params=settings)
         return rows, cosines.astype(np.float64)
 
@@ -250,11 +251,6 @@ class FaissStore(EngineStore):
         faiss: Any = importlib.import_module("faiss")
         is_binary = self.rows.quantized is not None and self.rows.quantized.is_binary
         return (faiss.read_index_binary if is_binary else faiss.read_index)(str(self.path / _FAISS_FILE))
-
-
-def _signs(vectors: Vectors) -> Any:
-    """Return signs as FAISS takes them: (n, n_bytes)."""
-    return np.ascontiguousarray(words_of_signs(vectors).T).view(np.uint8)
 
 
 class DuckDBStore(EngineStore):

@@ -32,7 +32,7 @@ from rag_lab.records import QUERY_CLASSES, Problem, Score, Trace
 from rag_lab.runs import omissions, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
 from rag_lab.stages import run_stage
-from rag_lab.stages.retrieval.encoded_search import encoded_bytes
+from rag_lab.stages.retrieval.encoded_search import EncodedSearcher
 from rag_lab.stages.stage import Outcome
 
 if TYPE_CHECKING:
@@ -187,7 +187,9 @@ class VariantWork:
         declared, embedder = pipeline.dataset.language, parts.embedder
         failover, hosted_mb = chosen_models([*roles, self.metric_embedding, self.judge or ""]), sum(PEAKS_MB.values())
         index_price = pipeline.index.price(with_vectors=config.searches_vectors)
-        index_price["bytes"] += encoded_bytes(pipeline.stages)
+        encoded = [getattr(stage, "searcher", None) for stage in pipeline.stages]
+        folders = [one.folder() for one in encoded if isinstance(one, EncodedSearcher)]
+        index_price["bytes"] += sum(map(machine.bytes_on_disk, folders))
         embeds = any("embeddings" in parse_name(name).info.needs for name in self.metrics)
         embedded = truncation = None  # what was embedded for this variant, and for none before it
         if isinstance(embedder, remembered_vectors.RememberedEmbedder) and embedder.embedded.chars:

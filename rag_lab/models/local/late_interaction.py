@@ -6,7 +6,6 @@ is. What a text is longer than the model reads is read in windows.
 """
 
 import hashlib
-import itertools
 import struct
 import time
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from rag_lab.errors import ModelError
 from rag_lab.memory import results
 from rag_lab.models import protocols, requirements, truncation, weights
 from rag_lab.models.local.local_model import without_progress_bars
-from rag_lab.models.local.sentence_transformers import SHORTEST, SentenceTransformersModel
+from rag_lab.models.local.sentence_transformers import SentenceTransformersModel
 
 _HEAD = struct.Struct("<d4sI")  # seconds that the vectors took, their mark, and how many numbers a row has
 _LARGEST = 127  # of int8
@@ -130,16 +129,6 @@ class MaxSimScorer(SentenceTransformersModel):
             parts = [pooling.pool_one(normalize(next(found).float(), dim=1)).cpu().numpy() for _ in some]
             encoded.append(protocols.unit_vectors(np.concatenate(parts)))
         return encoded
-
-    def windows(self, kind: protocols.TextKind, text: str) -> list[str]:
-        """Return the text in parts that the model reads whole, cut between words where that can be."""
-        reads = self._read_length()
-        if reads is None:
-            return [text]
-        limit = min(filter(None, (getattr(self.loaded[0], f"{kind}_length", None), reads.limit)))
-        room = max(SHORTEST, limit - reads.counts([(reads.prompts.get(kind, ""),)])[0])
-        cuts = reads.cuts(text, room)
-        return [text[start:end] for start, end in itertools.pairwise(cuts)]
 
 
 def without_tokens(name: str) -> str:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -140,11 +140,23 @@ class SentenceTransformersModel(LocalModel):
         library = requirements.require_package("sentence_transformers", "sentence-transformers")
         source, is_scorer = weights.find(self.name), self.loads == "CrossEncoder"
         options = source.pin() | ({"max_length": self.max_tokens} if is_scorer else {})
+        if problem := wrong_kind(self.name, self.loads):
+            raise ModelError(problem)
         with weights.loading(source), without_progress_bars():
             model = getattr(library, self.loads)(source.location, device=self.runs_on or None, **options)
         if is_scorer and model.num_labels != 1:
             raise ModelError(f"{self.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
         return model
+
+    def windows(self, kind: protocols.TextKind, text: str) -> list[str]:
+        """Return the text in parts that the model reads whole, cut between words where that can be."""
+        reads = self._read_length()
+        if reads is None:
+            return [text]
+        limit = min(filter(None, (getattr(self.loaded[0], f"{kind}_length", None), reads.limit)))
+        room = max(SHORTEST, limit - reads.counts([(reads.prompts.get(kind, ""),)])[0])
+        cuts = reads.cuts(text, room)
+        return [text[start:end] for start, end in pairwise(cuts)]
 
 
 class SentenceTransformerEmbedder(protocols.EmbedsByKind, SentenceTransformersModel):
@@ -291,6 +303,58 @@ def not_static(name: str) -> str:
         with suppress(Exception), safe_open(tensors, "numpy") as file:  # of what a file may hold
             names = {*file.keys()}
     return "" if names & {*_TABLES} else _NOT_STATIC.format(name)
+
+
+class SparseEncoder(SentenceTransformersModel):
+    """Weights of the words of a vocabulary, few of them above 0: SPLADE (Formal, Piwowarski and Clinchant 2021).
+
+    A text that is longer than the model reads is read in windows, and a word counts what it counts in the best.
+    """
+
+    loads = "SparseEncoder"
+    usual_batch = 32
+
+    def term_weights(self, kind: protocols.TextKind, texts: Sequence[str]) -> Any:
+        """Return a sparse matrix, (n, size of the vocabulary)."""
+        import scipy.sparse
+
+        windows = [self.windows(kind, text) for text in texts]
+        first = np.cumsum([0, *map(len, windows)])
+        with self._lock:
+            rows = getattr(self.loaded, f"encode_{kind}")(
+                [one for some in windows for one in some],
+                batch_size=self.batch_size,
+                show_progress_bar=False,
+                save_to_cpu=True,
+            ).coalesce()
+        found = scipy.sparse.csr_matrix((rows.values().numpy(), rows.indices().numpy()), rows.shape, np.float32)
+        if len(found.indptr) == len(texts) + 1:
+            return found
+        return scipy.sparse.vstack([found[a:b].max(axis=0) for a, b in pairwise(first)], format="csr")
+
+    def words(self, weights: Any) -> list[tuple[str, float]]:
+        """Return the words of a row of `term_weights`, the largest weight first."""
+        order = np.argsort(-weights.data, kind="stable")
+        names = [self.loaded.tokenizer.decode([word]).strip() for word in weights.indices[order].tolist()]
+        return list(zip(names, weights.data[order].tolist(), strict=True))
+
+
+def wrong_kind(name: str, loads: str) -> str:
+    """Return that a model gives other vectors than `loads` makes, where its files that are here say so, else ''."""
+    source = weights.find(name)
+    modules = [str(one.get("type", "")) for one in weights.read_json(source.file("modules.json"), [{}])]
+    made = weights.read_json(source.file("config.json"), {}).get("architectures") or []
+    is_sparse = any("Splade" in one or "Sparse" in one for one in modules)
+    if loads == "SentenceTransformer" and is_sparse:
+        return f"{name} gives sparse vectors; search by it with retrieval.mode splade, as models.sparse."
+    is_dense = any(modules) or (made and not any(one.endswith("ForMaskedLM") for one in made))
+    if loads == "SparseEncoder" and is_dense and not is_sparse:
+        return f"{name} gives no sparse vectors; name a SPLADE model, such as granite-sparse."
+    return ""
+
+
+not_dense = partial(wrong_kind, loads="SentenceTransformer")
+not_sparse = partial(wrong_kind, loads="SparseEncoder")
 
 
 class CrossEncoderScorer(SentenceTransformersModel):

@@ -1,4 +1,4 @@
-"""Searches by texts as a model encodes them in more than a vector each: `late`, by the vectors of their tokens."""
+"""Searches by texts as a model encodes them in more than a vector each: `late`, by tokens; `splade`, by words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rag_lab._kit.machine import bytes_on_disk
+from rag_lab._kit.digest import digest, whole_folder
 from rag_lab._kit.observability import span
 from rag_lab.access import Labels
 from rag_lab.corpus.build_index import SEARCHED
 from rag_lab.corpus.chunk_store import best_units
 from rag_lab.corpus.corpus_index import CorpusIndex
+from rag_lab.errors import ModelError
 from rag_lab.records import Chunk, Hit, Level
-from rag_lab.stages.retrieval.search import Rows, by_access
-from rag_lab.stages.stage import Stage, fields_of
-from rag_lab.stores.encoded import EncodedIndex, EncodedName, encoded_folder, open_encoded
+from rag_lab.stages.retrieval.search import by_access
+from rag_lab.stages.stage import fields_of
+from rag_lab.stores.encoded import ENCODED, FORMAT, EncodedIndex, EncodedName
 
-ROLES: Mapping[EncodedName, str] = {"late": "late_interaction"}  # of the model that encodes
+ROLES: Mapping[EncodedName, str] = {"late": "late_interaction", "splade": "sparse"}  # of the model that encodes
+_WORDS = 12  # of a question, that are shown
 _OPEN: WeakKeyDictionary[CorpusIndex, dict[Path, EncodedIndex]] = WeakKeyDictionary()
 
 
@@ -36,8 +38,12 @@ class EncodedSearcher:
 
     def folder(self) -> Path:
         """Return where the encoded children lie; they may not be there."""
-        context = self.index.contexts.identity()
-        return encoded_folder(self.index.path / SEARCHED, self.name, self.model, context)
+        method = ENCODED[self.name].method
+        if not hasattr(self.model, method):
+            sentence = f"retrieval.mode {self.name} needs a model with the method {method}"
+            raise ModelError(f"{sentence}, and {self.model!r} has none.")
+        made_of = digest({"format": FORMAT, "model": dict(self.model.identity()), **self.index.contexts.identity()})
+        return self.index.path / SEARCHED / f"{self.name}-{made_of[:32]}"
 
     def opened(self) -> EncodedIndex:
         """Return the index of the children, built where it is missing, once for a process."""
@@ -45,27 +51,36 @@ class EncodedSearcher:
             self._searched()  # only then it is known which sentences of context are for now
         folder, known = self.folder(), _OPEN.setdefault(self.index, {})
         if folder not in known:
-            known[folder] = open_encoded(folder, self.name, self.model, self._searched)
+            with whole_folder(folder) as partial:  # processes that want it at the same time build it once
+                if partial:
+                    ENCODED[self.name].write(partial, self.model, self._searched())
+            known[folder] = ENCODED[self.name](folder, self.model)
         return known[folder]
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
         """Return the k units whose best child scores highest for each text."""
         encoded = self.opened()
+        with span(f"search {self.name}", {"rag_lab.queries": len(texts), "rag_lab.k": k}):
+            return by_access(
+                lambda rows, labels: best_units(
+                    self.index.chunks,
+                    self.level,
+                    encoded.find([texts[row] for row in rows], labels),
+                    len(rows),
+                    k,
+                    self.name,
+                ),
+                allowed,
+            )
 
-        def search(rows: Rows, labels: Labels | None) -> list[list[Hit]]:
-            with span(f"search {self.name}", {"rag_lab.queries": len(rows), "rag_lab.k": k}):
-                find = encoded.find([texts[row] for row in rows], labels)
-                return best_units(self.index.chunks, self.level, find, len(rows), k, self.name)
-
-        return by_access(search, allowed)
+    def explain(self, text: str) -> str:
+        """Return the words by which a text was searched, the weightiest first; '' where it was not by words."""
+        if self.name != "splade" or not hasattr(self.model, "words"):
+            return ""
+        words = self.model.words(self.model.term_weights("query", [text]))[:_WORDS]
+        return f"searched by {', '.join(f'{word} {weight:.1f}' for word, weight in words)}" if words else ""
 
     def _searched(self) -> list[Chunk]:
         children = self.index.chunks.children()
         texts = self.index.searched_texts(children)
         return [replace(child, text=text) for child, text in zip(children, texts, strict=True)]
-
-
-def encoded_bytes(stages: Sequence[Stage]) -> int:
-    """Return what the encoded texts that these stages search take on disk."""
-    searchers = (getattr(stage, "searcher", None) for stage in stages)
-    return sum(bytes_on_disk(one.folder()) for one in searchers if isinstance(one, EncodedSearcher))

@@ -183,7 +183,8 @@ class TextSearch(Search):
             elif isinstance(self.searcher, DenseSearcher):
                 outcomes.append(self.found(hits, *self.searcher.truncation(some, hits)))
             else:
-                outcomes.append(self.found(hits))
+                explain = getattr(self.searcher, "explain", None)
+                outcomes.append(self.found(hits, explain(some[0]) if explain else ""))
         return outcomes
 
 
