@@ -49,7 +49,7 @@ OF_REPORTS = ("prompts.outline", "prompts.section_", "prompts.review")
 BOXES = (
     Box("understand", "Understand", ("query.rewrite",), ("query.", "prompts.", "conversation.")),
     Box("hyde", "HyDE", ("query.hyde",), ("query.hyde", "query.class_to_hyde", "retrieval.hyde", "prompts.hyde")),
-    Box("search", "Search", ("retrieval.mode",), ("retrieval.",)),
+    Box("search", "Search", ("retrieval.mode",), ("retrieval.", "models.sparse")),
     Box("merge", "Merge", ("rerank.input_limit",), ("rerank.input",)),
     Box("rerank", "Rerank", ("rerank.name",), ("rerank.",)),
     Box("select", "Select", ("select.cut", "select.diversity"), ("select.",)),
