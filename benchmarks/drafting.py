@@ -49,7 +49,9 @@ from rag_lab.questions.writer import Draft, Place, WriteDraft
 from rag_lab.records import Chunk, Document, Evidence, Passage, Question
 from rag_lab.stages import extract
 from rag_lab.stages.context import render_passage
-from rag_lab.testing.servers import openai_server
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from loopback_models import openai_server
 
 METRIC = "retrieval.ndcg@10"
 VARIANTS = [(mode, size) for mode in ("bm25", "tfidf", "dense", "hybrid") for size in (200, 400, 800)]

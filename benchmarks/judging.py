@@ -23,7 +23,9 @@ from typing import Any
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.records import Answer, Passage, Question, StageRecord, Trace
-from rag_lab.testing import Scripted, openai_server
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from loopback_models import Scripted, openai_server
 
 METRICS = ["ragas.faithfulness", "ragas.context_precision", "ragas.context_recall"]
 N_PASSAGES = 4

@@ -9,15 +9,19 @@ import argparse
 import json
 import os
 import random
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.shared import chat_model
-from rag_lab.testing import Scripted, openai_server
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from loopback_models import Scripted, openai_server
 
 SHARE = 0.05
 PER_SECOND = 4

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 from access_corpus import BASE, ask, models, name_of, write_corpus
+from loopback_models import openai_server, rerank_server
 from test_access_report import OWNED, RIGHTS, VARIANTS, asked, seen, write_run
 
 from rag_lab.access import may_see
@@ -21,7 +22,6 @@ from rag_lab.records import Question
 from rag_lab.report.page import question_pages, report_page
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.testing import HashEmbedder
-from rag_lab.testing.servers import openai_server, rerank_server
 
 __all__ = ["asked", "models"]  # fixtures
 

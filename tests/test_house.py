@@ -170,10 +170,10 @@ MOST_LINES = {
     "report": 3_371,  # 2_700
     "experiment": 8_265,  # 7_600
     "notebook": 2_743,  # 2_600
-    "testing": 1_239,  # 1_200
+    "testing": 869,  # 1_200
     "cli": 2_722,  # 2_300
 }
-MOST_MODULES = 289
+MOST_MODULES = 288
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

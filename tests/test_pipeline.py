@@ -10,6 +10,7 @@ from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.vectorstores import InMemoryVectorStore
+from loopback_models import openai_server
 from small_dataset import write_dataset
 
 from rag_lab import Pipeline, evaluate
@@ -20,7 +21,7 @@ from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.models.local.local_model import keep_converted
 from rag_lab.stages.stage import Outcome
-from rag_lab.testing import HashEmbedder, openai_server
+from rag_lab.testing import HashEmbedder
 
 LEXICAL = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
 

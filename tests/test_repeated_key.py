@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+from loopback_models import Scripted, openai_server
 from nbformat.v4 import new_code_cell, new_notebook
 from small_dataset import write_dataset
 
@@ -23,7 +24,6 @@ from rag_lab.records import Question, Score, StageRecord, Trace
 from rag_lab.runs.run_folder import read_json, write_json
 from rag_lab.runs.variant_files import read_traces, write_scores, write_traces
 from rag_lab.stores.engine import Server, failing
-from rag_lab.testing.servers import Scripted, openai_server
 
 pytestmark = pytest.mark.slow
 

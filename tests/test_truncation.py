@@ -3,12 +3,13 @@
 import json
 
 import pytest
+from loopback_models import Scripted, openai_server
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ConfigError
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
-from rag_lab.testing import HashEmbedder, Scripted, openai_server
+from rag_lab.testing import HashEmbedder
 
 FILLER = "Maintenance of the press follows the plan of the plant and is written down by the shift. "
 ANSWER = "The relief valve opens at 212 bar."

@@ -1,12 +1,16 @@
 """Models behind servers on loopback that take a fixed time, so that two sides wait for the same."""
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rag_lab.testing.doubles import HashEmbedder
-from rag_lab.testing.servers import Json, ModelServer, Scripted, openai_server, rerank_server, running_server
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from loopback_models import Json, ModelServer, Scripted, openai_server, rerank_server, running_server
 
 DIMENSIONS = 384
 

@@ -15,7 +15,6 @@ if _pytest := sys.modules.get("pytest"):  # so that a broken rule shows its valu
 
 from rag_lab.testing.contracts.corpus import (
     FileReaderContract,
-    SparseIndexContract,
     SplitterContract,
     VectorStoreContract,
 )
@@ -47,11 +46,9 @@ from rag_lab.testing.doubles import (
     sample_question,
     sample_trace,
 )
-from rag_lab.testing.servers import ModelServer, Scripted, gemini_server, ollama_server, openai_server, rerank_server
 
 __all__ = ["ChatModelContract", "ContextContract", "DesignContract", "EmbedderContract", "FileReaderContract"]
-__all__ += ["FusionContract", "HashEmbedder", "HydeContract", "MetricContract", "ModelServer", "OverlapScorer"]
-__all__ += ["PairScorerContract", "ReaderContract", "RerankerContract", "RewritingContract", "Scripted", "ScriptedChat"]
-__all__ += ["SearchContract", "SelectionContract", "SparseIndexContract", "SplitterContract", "StageContract"]
-__all__ += ["UnderstandingContract", "VectorStoreContract", "gemini_server", "ollama_server", "openai_server"]
-__all__ += ["rerank_server", "sample_chat", "sample_index", "sample_question", "sample_trace"]
+__all__ += ["FusionContract", "HashEmbedder", "HydeContract", "MetricContract", "OverlapScorer", "PairScorerContract"]
+__all__ += ["ReaderContract", "RerankerContract", "RewritingContract", "ScriptedChat", "SearchContract"]
+__all__ += ["SelectionContract", "SplitterContract", "StageContract", "UnderstandingContract"]
+__all__ += ["VectorStoreContract", "sample_chat", "sample_index", "sample_question", "sample_trace"]

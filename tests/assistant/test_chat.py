@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from loopback_models import openai_server
 
 from rag_lab.assistant.chat import Chat, Sessions
 from rag_lab.config import PipelineConfig
@@ -17,7 +18,7 @@ from rag_lab.errors import ConfigError, DamagedFile
 from rag_lab.models.protocols import ChatReply
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.pipeline import Pipeline
-from rag_lab.testing import HashEmbedder, ScriptedChat, openai_server
+from rag_lab.testing import HashEmbedder, ScriptedChat
 
 PUBLIC, SECRET = "The press runs at 140 bar.", "The press costs 99 euros, which is secret."
 

@@ -4,7 +4,7 @@ import io
 import json
 import sys
 
-from rag_lab.testing import openai_server
+from loopback_models import openai_server
 
 
 def test_an_answer_stands_once_with_its_citations_and_steers_no_terminal(rag_lab, tmp_path, monkeypatch):

@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from loopback_models import Scripted, openai_server
 from scripted_writer import FILES, scripted, write_folder
 
 from rag_lab.models.protocols import ChatRequest, Message
-from rag_lab.testing.servers import Scripted, openai_server
 
 FAST = ("--set", "retrieval.mode=bm25")
 

@@ -1,13 +1,13 @@
 """Models are listed, pulled, described and checked."""
 
 import pytest
+from loopback_models import ollama_server
 from tiny_models import write_tiny_gguf
 from typer.testing import CliRunner
 
 from rag_lab.cli import app, models
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatReply
-from rag_lab.testing import ollama_server
 from tests.tiny_models import make_tiny_thinker
 
 

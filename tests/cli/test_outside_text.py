@@ -10,13 +10,13 @@ import warnings
 import pytest
 import run_folder_fixture
 from hostile_text import CONTROLS, EVIL, NAME_EVIL, controls_in, poison_run, write_evil_dataset
+from loopback_models import Scripted, openai_server
 
 from rag_lab import cli
 from rag_lab.notebook.display import question_html
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import write_report
 from rag_lab.report.shown_comparison import compare
-from rag_lab.testing.servers import Scripted, openai_server
 
 pytestmark = pytest.mark.slow
 

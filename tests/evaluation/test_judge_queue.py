@@ -11,6 +11,7 @@ from doubles import ScriptedJudge, good_reply
 from factories import make_answer, make_passage, make_question, make_trace
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback_models import Scripted, openai_server
 from pydantic import BaseModel
 
 from rag_lab.errors import ModelError
@@ -24,7 +25,7 @@ from rag_lab.models.remote import retries
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import MeteredChat
-from rag_lab.testing import HashEmbedder, Scripted, openai_server
+from rag_lab.testing import HashEmbedder
 
 AT_ONCE = {"Retry-After": "0"}
 # What the server says to a question about this oven, how often it is asked, and what the score says.

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 import pytest
+from loopback_models import Scripted, gemini_server, ollama_server, openai_server, rerank_server
 
 from rag_lab.models.local.causal import QueryLikelihoodScorer
 from rag_lab.models.local.late_interaction import MaxSimScorer
@@ -20,12 +21,7 @@ from rag_lab.testing import (
     HashEmbedder,
     OverlapScorer,
     PairScorerContract,
-    Scripted,
     ScriptedChat,
-    gemini_server,
-    ollama_server,
-    openai_server,
-    rerank_server,
 )
 
 KEYS = ("OPENAI_API_KEY", "GOOGLE_API_KEY", "CO_API_KEY", "JINA_API_KEY")

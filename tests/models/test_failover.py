@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from loopback_models import Scripted, gemini_server, ollama_server, openai_server, rerank_server
 
 from rag_lab.errors import ModelError
 from rag_lab.experiment.stage_identities import limit_problems, model_problem, price_of
@@ -13,7 +14,6 @@ from rag_lab.models.remote import ollama as ollama
 from rag_lab.records import Question, Trace
 from rag_lab.stages.generate import Generate
 from rag_lab.stages.run_stage import run_stage
-from rag_lab.testing import Scripted, gemini_server, ollama_server, openai_server, rerank_server
 
 OFF = "http://127.0.0.1:9"  # where nothing listens
 

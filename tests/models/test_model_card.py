@@ -3,13 +3,13 @@ import struct
 
 import numpy as np
 import pytest
+from loopback_models import ollama_server
 from tiny_models import write_tiny_gguf
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local.gguf import stored_as
 from rag_lab.models.model_card import Cache, Measured, ModelCard, folder_facts, model_card
 from rag_lab.models.weights import packaged
-from rag_lab.testing import ollama_server
 
 
 def test_the_packaged_model():

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+from loopback_models import ollama_server, openai_server, rerank_server
 
 from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import Ledger
@@ -10,7 +11,7 @@ from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS, CROSS_ENCODERS, EMBEDDERS, MODEL_KINDS, providers_of
 from rag_lab.models.remote.rerankers import TeiScorer, VllmScorer
 from rag_lab.models.shared import MeteredChat, booked, most_usd
-from rag_lab.testing import ScriptedChat, ollama_server, openai_server, rerank_server
+from rag_lab.testing import ScriptedChat
 
 EXAMPLES = [(kind, provider.example) for kind in MODEL_KINDS for provider in providers_of(kind).values()]
 

@@ -1,4 +1,5 @@
 import pytest
+from loopback_models import openai_server
 from small_dataset import write_dataset
 
 from rag_lab._kit.home import home
@@ -11,7 +12,6 @@ from rag_lab.records import Answer, Hit, Passage, Score, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.runs.variant_files import LiveVariant, read_live
 from rag_lab.stages.stage import Outcome
-from rag_lab.testing import openai_server
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""Every sparse index keeps to the contract of sparse indexes; their formulas are worked out another way."""
+"""Sparse indexes: what all keep to, and their formulas, worked out another way."""
 
 import math
 import re
@@ -17,9 +17,16 @@ from rag_lab.models import shared
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Chunk
 from rag_lab.stores.sparse import SPARSE, Analyzer, analyzer_for, best, open_sparse, terms
-from rag_lab.testing import HashEmbedder, SparseIndexContract
-from rag_lab.testing.contracts.corpus import TEXTS
+from rag_lab.testing import HashEmbedder
 
+TEXTS = [
+    "The press runs at 140 bar.",
+    "The oven cures at 180 degrees; the oven trips.",
+    "",
+    "The press runs at 140 bar.",
+    "!!!",
+    "Grease the ram guides of the press every 500 hours, oven or not.",
+]
 IDS = [f"t{number}" for number in range(len(TEXTS))]
 
 words = st.lists(st.sampled_from(["press", "oven", "bar", "grease", "ram", "hour"]), max_size=8).map(" ".join)
@@ -92,13 +99,39 @@ def test_every_analyzer_searches(name, tmp_path, analyzer):
     assert scores == pytest.approx(sorted(FORMULAS[name](TEXTS, "oven", analyzer), reverse=True)[:2], abs=FLOAT32)
 
 
-class TestIndexes(SparseIndexContract):
-    @pytest.fixture(autouse=True)
-    def _each(self, name):
-        self.name = name
+def test_only_texts_that_share_a_term_are_found_and_scores_fall(name, tmp_path):
+    index = built(name, tmp_path)
+    assert index.search(["canteen", "", "?!"], 5) == ([[], [], []], [[], [], []])
+    assert len(index.search(["the"], 50)[0][0]) == 4
+    (ids,), (scores,) = index.search(["oven of the press"], 6)
+    assert len(ids) == len(set(ids)) == len(scores)
+    assert scores == sorted(scores, reverse=True) and all(score > 0 for score in scores)
 
-    def make(self):
-        return SPARSE[self.name]
+
+def test_ties_keep_the_order_of_insertion_even_across_the_cut(name, tmp_path):
+    index = built(name, tmp_path, ["press bar", "oven", *["press oven"] * 50])
+    assert index.search(["oven press"], 3)[0] == [["t2", "t3", "t4"]]
+
+
+def test_a_batch_gives_what_single_queries_give(name, tmp_path):
+    index, queries = built(name, tmp_path), ["press", "oven trips", "nothing of this", "ram guides"] * 80
+    ids, scores = index.search(queries, 3)
+    for query, found, values in list(zip(queries, ids, scores, strict=True))[:4]:
+        assert index.search([query], 3) == ([found], [values])
+    assert ids[:4] == ids[-4:]
+    assert index.search([], 3) == ([], [])
+
+
+def test_texts_without_terms_are_no_error(name, tmp_path):
+    for place, texts in enumerate(([""], ["", "..."], ["", "oven"])):
+        found = built(name, tmp_path / str(place), texts).search(["oven", ""], 3)[0]
+        assert found == [["t1"] if "oven" in texts else [], []]
+
+
+def test_it_is_the_same_after_its_folder_was_moved(name, tmp_path):
+    here = built(name, tmp_path).search(["oven press", "ram"], 4)
+    (tmp_path / name).rename(tmp_path / "moved")
+    assert SPARSE[name].open(tmp_path / "moved").search(["oven press", "ram"], 4) == here
 
 
 def test_no_file_holds_a_pickle(name, tmp_path):

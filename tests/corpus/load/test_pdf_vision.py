@@ -5,6 +5,7 @@ import pymupdf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback_models import ollama_server
 
 from rag_lab.corpus.load.loader import LoadError
 from rag_lab.corpus.load.pdf_vision import WEIGHTS, VisionPdf, likeness, overlaps
@@ -12,7 +13,7 @@ from rag_lab.errors import ModelError
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply
 from rag_lab.models.shared import chat_model
-from rag_lab.testing import ScriptedChat, ollama_server
+from rag_lab.testing import ScriptedChat
 
 PAGE = "The relief valve opens at 275 bar.\nThe oil is changed every year."
 

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from loopback_models import Scripted, gemini_server, ollama_server, openai_server
 from pytest import approx
 
 from rag_lab.errors import ModelError
@@ -9,7 +10,7 @@ from rag_lab.models.remote.ollama import NoAnswer
 from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import embedder
 from rag_lab.models.truncation import truncated_in_texts
-from rag_lab.testing import HashEmbedder, Scripted, gemini_server, ollama_server, openai_server
+from rag_lab.testing import HashEmbedder
 
 PROVIDERS = {
     "gemini": (gemini_server, GeminiEmbedder, "gemini-embedding-001"),

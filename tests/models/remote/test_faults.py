@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from loopback_models import Scripted, gemini_server, ollama_server, openai_server, rerank_server
 from pytest import approx
 
 from rag_lab.errors import ModelError
@@ -19,7 +20,6 @@ from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.records import Question, Trace
 from rag_lab.stages.generate import Generate
 from rag_lab.stages.run_stage import run_stage
-from rag_lab.testing import Scripted, gemini_server, ollama_server, openai_server, rerank_server
 
 KEY = "hunter2secret"
 ASKED = ChatRequest((Message("user", "Capital of France?"),), max_tokens=9)

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from loopback_models import Scripted, gemini_server
 from pytest import approx
 
 from rag_lab.errors import ModelError
@@ -9,7 +10,6 @@ from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat, gemini_thinking
 from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import most_usd
-from rag_lab.testing import Scripted, gemini_server
 
 KEY = "AIzaHunter2Secret"
 ASKED = ChatRequest((Message("system", "Be brief."), Message("user", "Capital of France?")), max_tokens=9, seed=4)

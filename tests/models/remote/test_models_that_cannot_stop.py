@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from loopback_models import Scripted, gemini_server, openai_server
 from pydantic import BaseModel
 
 from rag_lab.evaluation.judge_output import UnusableReply, read_reply
@@ -13,7 +14,7 @@ from rag_lab.records import Question, Trace
 from rag_lab.stages.hyde import Hyde
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.understand import LlmUnderstanding
-from rag_lab.testing import Scripted, ScriptedChat, gemini_server, openai_server
+from rag_lab.testing import ScriptedChat
 
 TRACE = Trace(Question("q1", "What trips the oven?"), search_query="oven trips", hyde_route="general")
 OBJECT = json.dumps({"class": "fuzzy", "rewritten": "What trips the curing oven?", "hyde": True})

@@ -2,13 +2,13 @@ import base64
 import json
 
 import pytest
+from loopback_models import Scripted, ollama_server
 
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote import ollama as module
 from rag_lab.models.remote.ollama import OllamaChat, OllamaServer
 from rag_lab.models.shared import chat_model
-from rag_lab.testing import Scripted, ollama_server
 
 ASKED = ChatRequest((Message("system", "Be brief."), Message("user", "Capital of France?")), max_tokens=9, seed=4)
 THOUGHT = "one two three four five six"

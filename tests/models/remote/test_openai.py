@@ -3,12 +3,12 @@ import re
 from dataclasses import dataclass, replace
 
 import pytest
+from loopback_models import Scripted, openai_server
 
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatRequest, Message, with_least_thinking
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.retries import RetryPolicy
-from rag_lab.testing import Scripted, openai_server
 
 ASKED = ChatRequest((Message("system", "Be brief."), Message("user", "Capital of France?")), max_tokens=9, seed=4)
 

@@ -7,6 +7,7 @@ from email.utils import format_datetime
 from types import SimpleNamespace
 
 import pytest
+from loopback_models import Scripted, gemini_server, openai_server
 
 from rag_lab.memory.ledger import Ledger
 from rag_lab.models.prices import price
@@ -17,7 +18,6 @@ from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.replies import bounded, counted
 from rag_lab.models.shared import MeteredChat
 from rag_lab.models.truncation import request_tokens
-from rag_lab.testing import Scripted, gemini_server, openai_server
 
 ASKED = ChatRequest((Message("user", "Capital of France?"),), max_tokens=60)
 COUNTS = [(-5, 3), (7, -5), (10**18, 3), (7, 10**18), (10**40, 10**40), (0, 0)]

@@ -2,12 +2,12 @@ import json
 import logging
 
 import pytest
+from loopback_models import Scripted, rerank_server
 
 from rag_lab.errors import ModelError
 from rag_lab.models import shared
 from rag_lab.models.remote.rerankers import CohereScorer, JinaScorer, TeiScorer, VllmScorer
 from rag_lab.models.remote.retries import RetryPolicy
-from rag_lab.testing import Scripted, rerank_server
 
 KINDS = [TeiScorer, VllmScorer, CohereScorer, JinaScorer]
 PAIRS = [("press bar", "the press runs at 140 bar"), ("filter", "the filter"), ("press bar", "the oven")]

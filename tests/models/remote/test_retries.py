@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from loopback_models import Scripted, gemini_server, openai_server
 from postgres import needs_postgres, postgres_server
 
 from rag_lab.errors import ModelError
@@ -29,7 +30,6 @@ from rag_lab.models.remote.retries import (
     open_breaker_sentences,
 )
 from rag_lab.models.shared import MeteredChat, chat_model
-from rag_lab.testing import Scripted, gemini_server, openai_server
 
 
 class RefusedError(Exception):

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from loopback_models import Scripted, gemini_server, openai_server
 
 from rag_lab.models.protocols import LISTENER, ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.models.remote.retries import RetryPolicy
-from rag_lab.testing import Scripted, gemini_server, openai_server
 
 ASKED = ChatRequest((Message("user", "Capital of France?"),), max_tokens=30)
 PARIS = "Paris is the capital of France."
