@@ -55,7 +55,7 @@ BOXES = (
     Box("select", "Select", ("select.cut", "select.diversity"), ("select.",)),
     Box("context", "Context", ("answer.context_tokens",), ("answer.context",)),
     Box("answer", "Answer", ("answer.name",), ("answer.", "agent.", "seed", "prompts.answer", *OF_REPORTS)),
-    Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store."), is_stage=False),
+    Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store.", "on_truncation"), is_stage=False),
     Box("models", "Models", ("models.generation",), ("models.",), is_stage=False),
 )
 _BY_NAME = {box.name: box for box in BOXES}
