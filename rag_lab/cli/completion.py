@@ -93,7 +93,7 @@ def settings() -> list[tuple[str, str]]:
             if not isinstance(default, dict):
                 modules = [name for each in field.metadata if hasattr(each, "names") for name in each.names()]
                 choices = ["true", "false"] if field.annotation is bool else list(map(str, _choices(field.annotation)))
-                values = modules or choices or ["null" if default is None else str(default)]
+                values = modules or choices or ["null" if default is None else str(default) or "''"]
                 offered += [(f"{section}.{name}={value}", field.description or "") for value in values]
     return offered
 

@@ -176,7 +176,7 @@ def test_an_answer_that_failed_leaves_the_question_to_be_asked_again(folder, tmp
 
 _KILLED = """
 import os, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 from pathlib import Path
 from test_chat import Chat, ScriptedChat, parrot, pipeline
 class Counted(ScriptedChat):
@@ -209,7 +209,7 @@ while len(chat.turns) < 5:
 def test_a_chat_that_is_killed_20_times_loses_nothing_and_makes_no_call_twice(folder, tmp_path):
     from pathlib import Path
 
-    tests, calls = str(Path(__file__).parent), tmp_path / "calls"
+    tests, calls = [str(one) for one in Path(__file__).parents[:2]], tmp_path / "calls"
     code = _KILLED.format(tests=tests, calls=str(calls), folder=str(folder), home=str(tmp_path / "home"))
     dice, kills = random.Random(3), 0
     while kills < 20:
