@@ -32,8 +32,8 @@ def growth_found(tables: RunTables) -> Growth | None:
     for plan in tables.variants:
         config, cell = tables.pipelines.get(plan.variant_id), tables.cell(plan.variant_id, metric)
         if config is not None and cell and cell["scored"]:
-            values = config.flat()
-            name = ", ".join(f"{key}={level_text(values[key])}" for key in keys) or "The pipeline"
+            values = {**config.flat(), **plan.changes}  # objects in place of modules are in the changes alone
+            name = ", ".join(f"{key}={level_text(values[key])}" for key in keys if key in values) or "The pipeline"
             curves.setdefault(name, {}).setdefault(config.corpus.distractors, plan.variant_id)
     curves = {name: dict(sorted(found.items())) for name, found in curves.items() if len(found) > 1}
     if not curves:

@@ -1,8 +1,11 @@
 """Curves of pipelines as distractors join the corpus."""
 
+from dataclasses import replace
+
 import numpy as np
 from synthetic_run import MAIN, write_run
 
+from rag_lab.comparison.tables.growth import growth_found
 from rag_lab.config import PipelineConfig
 from rag_lab.report.sections import named_tables, sections
 from rag_lab.report.shown_comparison import compare
@@ -52,3 +55,14 @@ def test_the_report_has_the_curve_and_what_it_costs(tmp_path):
 def test_a_run_of_one_size_has_no_curve(tmp_path):
     plans = {name: changes for name, changes in PLANS.items() if name.endswith("-0")}
     assert grown(tmp_path / "run", {"bm25": (0,), "tfidf": (0.1,)}, plans).growth is None
+
+
+def test_what_stands_in_no_configuration_is_no_obstacle(tmp_path):
+    comparison = grown(tmp_path / "run", {"bm25": (0, 0.1, 0.2), "tfidf": (0.1, 0.2, 0.3)})
+    variants = comparison.run.variants
+    with_object = (*variants[:-1], replace(variants[-1], changes={**variants[-1].changes, "rerank": "Mine(keep=3)"}))
+    found = growth_found(replace(comparison, run=replace(comparison.run, variants=with_object)))
+    assert {name: len(sizes) for name, sizes in found.curves.items()} == {
+        "retrieval.mode=bm25": 3,
+        "retrieval.mode=tfidf": 2,
+    }
