@@ -1,5 +1,6 @@
 """Every test has a home of its own, no network beyond loopback, and no hub."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -9,6 +10,12 @@ from hypothesis import settings
 from pytest_socket import enable_socket, socket_allow_hosts
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# Hundreds of processes import the package: each would compile it anew where no bytecode is kept.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+if "PYTEST_XDIST_WORKER" in os.environ:  # a test a core: more threads than cores wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("no_deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no_deadline")

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from pytest import MonkeyPatch
 from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
 from rag_lab.data.dataset import Dataset
 from rag_lab.experiment.executors.local import Done
 from rag_lab.experiment.plan import plan
+from rag_lab.experiment.run.sweep import sweep
 from rag_lab.experiment.run.variant_work import VariantWork
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE, Ledger
 from rag_lab.models import shared
@@ -198,12 +200,21 @@ def run_jobs_here(monkeypatch, after=lambda job: ""):
     return done
 
 
+def values_here(path, out):
+    """The scores of a sweep whose variants run in this process: what other ways of running are compared with."""
+    with MonkeyPatch.context() as patch:
+        run_jobs_here(patch)
+        patch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+        return values(sweep(path, out, progress=False))
+
+
 def _forget_models(most=2):
     """Let go of local chat models but the newest ones: a variant's kernel would have ended with its own."""
     held = [key for key, model in shared._NAMED.items() if key[0] == "chat model" and isinstance(model, LocalModel)]
     for key in held[:-most]:
         del shared._NAMED[key]
-    gc.collect()
+    if held[:-most]:
+        gc.collect()
 
 
 def _work(given):

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from import_traps import set_traps
-from small_plans import values, write_machines_sweep
+from small_plans import values, values_here, write_machines_sweep
 from tiny_models import write_tiny_gguf
 
 from rag_lab.cli.shared_options import parse_slurm
@@ -21,18 +21,23 @@ from rag_lab.experiment.run.sweep import sweep
 from rag_lab.models.hosted import model_processes
 
 
+@pytest.fixture(autouse=True)
+def _without_reports(monkeypatch):
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+
+
 @pytest.mark.slow
 def test_submitted_workers_give_the_scores_of_the_local_run_and_import_nothing_from_the_working_folder(
     tmp_path, monkeypatch
 ):
     pytest.importorskip("submitit")
     path = write_machines_sweep(tmp_path, factors={"rerank.final_k": [5, 3]})
-    local = sweep(path, tmp_path / "local", progress=False)
+    local = values_here(path, tmp_path / "local")
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
     sprung = set_traps(tmp_path / "foreign", monkeypatch)
     run = sweep(path, tmp_path / "run", jobs=1, executor="slurm", slurm={"cluster": "local"}, progress=False)
     assert failures(run) == []
-    assert values(run) == values(local)
+    assert values(run) == local
     assert not sprung.exists() and "PYTHONSAFEPATH" not in os.environ
 
 
@@ -108,7 +113,7 @@ def test_two_nodes_give_the_scores_of_the_local_run_also_where_one_leaves_and_sh
     model = f"llamacpp:{write_tiny_gguf(tmp_path / 'tiny.gguf')}?context=256"
     base = {"retrieval": {"mode": "bm25"}, "answer": {"name": "llm"}, "models": {"generation": model}}
     path = write_machines_sweep(tmp_path, base=base)
-    local = sweep(path, tmp_path / "local", progress=False)
+    local = values_here(path, tmp_path / "local")
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
     seen, interrupted, [first] = set(), [], cluster.worker_nodes
 
@@ -124,6 +129,6 @@ def test_two_nodes_give_the_scores_of_the_local_run_also_where_one_leaves_and_sh
     monkeypatch.setattr("rag_lab.experiment.run.run_variants.SweepProgress.look", look)
     run = sweep(path, tmp_path / "run", executor="ray", progress=False)
     assert interrupted
-    assert values(run) == values(local)
+    assert values(run) == local
     assert {state["status"] for state in run.manifest()["variants"].values()} == {"ok"}
     assert 1 <= len(seen) == len({folder for folder, _ in seen}) <= 2  # a model a node

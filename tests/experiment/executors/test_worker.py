@@ -9,7 +9,7 @@ import pytest
 from import_traps import set_traps
 from postgres import CAN_RUN, postgres_server
 from real_jobs import wait_for
-from small_plans import values, write_machines_sweep
+from small_plans import values, values_here, write_machines_sweep
 from typer.testing import CliRunner
 
 from rag_lab.cli import app
@@ -21,6 +21,11 @@ from rag_lab.experiment.sweep_status import sweep_status
 from rag_lab.runs.run_folder import known_name
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _without_reports(monkeypatch):
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
 
 
 class Sweep(threading.Thread):
@@ -64,7 +69,7 @@ def worker(name, home, cwd=None):
 
 def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_path, monkeypatch, address):
     path = write_machines_sweep(tmp_path)
-    local = sweep(path, tmp_path / "local", progress=False)
+    local = values_here(path, tmp_path / "local")
     homes = [tmp_path / f"home_{n}" if address else tmp_path / "home" for n in range(4)]  # as of four machines
     monkeypatch.setenv("RAG_LAB_HOME", str(homes[0]))
     if address:
@@ -80,7 +85,7 @@ def test_workers_give_the_scores_of_the_local_run_also_where_one_is_killed(tmp_p
     told = [one.communicate(timeout=120)[0] for one in others]
     running.join(60)
 
-    assert values(running.run_folder) == values(local)
+    assert values(running.run_folder) == local
     states = running.run_folder.manifest()["variants"].values()
     assert {state["status"] for state in states} == {"ok"}
     done = [line for text in told for line in text.splitlines() if ": ok" in line]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from loopback_chat import loopback_chat
+from small_plans import run_jobs_here
 from typer.testing import CliRunner
 
 from rag_lab.cli import app
@@ -105,7 +106,8 @@ def test_it_is_worth_it_where_calls_are_left_for_more_than_two_minutes(run, monk
 
 
 @pytest.mark.slow
-def test_a_sweep_whose_model_is_down_stops_after_two_questions_and_nothing_is_done_twice(tmp_path):
+def test_a_sweep_whose_model_is_down_stops_after_two_questions_and_nothing_is_done_twice(tmp_path, monkeypatch):
+    run_jobs_here(monkeypatch)
     with loopback_chat(broken=True) as chat:
         path, out = str(write_experiment(tmp_path, chat)), str(tmp_path / "run")
         down = CliRunner().invoke(app, ["sweep", path, "--out", out, "--check"])

@@ -149,39 +149,33 @@ def stamps(run):
     return {name: (run / name).stat().st_mtime_ns for name in WRITTEN if (run / name).is_file()}
 
 
-def test_nothing_is_made_anew_where_nothing_changed(sweep, tmp_path):
+SPOILT = [("report.md", "half"), ("report.html", None), ("manifest.json", "{"), ("made_of.json", "{")]
+
+
+@pytest.mark.slow
+def test_outputs_are_made_anew_where_one_or_what_they_say_has_changed_and_only_there(sweep, tmp_path):
+    """One sweep for all of them: each begins where nothing is left to do."""
     assert sweep() == (set(), [])
     states = RunFolder.open(tmp_path / "run").manifest()["variants"].values()
     assert all(state["resumed"] for state in states)
-    assert sweep() == (set(), [])
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("report.md", "half"), ("report.html", None), ("manifest.json", "{"), ("made_of.json", "{"), (None, None)],
-)
-def test_outputs_are_made_anew_where_one_or_what_they_say_has_changed(sweep, tmp_path, name, text):
-    if name is None:
-        add_preference(tmp_path / "run", Preference("q1", "baseline", "final_k-1", "left", "shown"))
-    elif text is None:
-        (tmp_path / "run" / name).unlink()
-    else:
-        (tmp_path / "run" / name).write_text(text)
+    for name, text in SPOILT:
+        if text is None:
+            (tmp_path / "run" / name).unlink()
+        else:
+            (tmp_path / "run" / name).write_text(text)
+        assert (name, sweep()) == (name, (set(WRITTEN), []))
+        assert (name, sweep()) == (name, (set(), []))
+    add_preference(tmp_path / "run", Preference("q1", "baseline", "final_k-1", "left", "shown"))
     assert sweep() == (set(WRITTEN), [])
     assert sweep() == (set(), [])
-
-
-def test_a_variant_whose_scores_were_cut_runs_again_and_its_report_is_made_anew(sweep, tmp_path):
     path = tmp_path / "run/variants/final_k-1/scores.parquet"
     path.write_bytes(path.read_bytes()[:50])
     assert sweep() == (set(WRITTEN), ["final_k-1"])
-
-
-def test_a_margin_that_is_declared_later_makes_the_report_anew(sweep):
     late = sweep.plan.experiment.model_copy(update={"margin": {"retrieval.mrr@10": 0.05}})
     assert sweep(replace(sweep.plan, experiment=late)) == (set(WRITTEN), [])
 
 
+@pytest.mark.slow
 def test_another_code_runs_everything_again_and_another_page_is_made_anew(sweep, monkeypatch):
     monkeypatch.setattr("rag_lab.experiment.manifest.code_digest", lambda: "changed")
     assert sweep() == (set(WRITTEN), ["baseline", "final_k-1"])
@@ -243,7 +237,8 @@ DOWN = ChatReply(error="the server answered with status 500", transient=True)
 
 
 @pytest.mark.slow
-def test_the_same_command_cures_an_outage_and_then_has_nothing_to_do(tmp_path):
+def test_the_same_command_cures_an_outage_and_then_has_nothing_to_do(tmp_path, monkeypatch):
+    run_jobs_here(monkeypatch)
     with loopback_chat(broken=True) as chat:
         path, out = str(write_experiment(tmp_path, chat)), str(tmp_path / "run")
 

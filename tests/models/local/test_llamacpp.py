@@ -78,12 +78,12 @@ def test_storing_and_cache_are_of_the_identity_where_they_are_given():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kv", KV_TYPES)
-def test_every_type_of_cache_answers(tmp_path, kv):
-    tiny = LlamaCppChat(str(write_tiny_gguf(tmp_path / "tiny.gguf")), context=64, kv=kv, batch=16, weights="q8_0")
-    (reply,) = tiny.generate([ask(Message("user", "hi"), max_tokens=2)])
-    assert not reply.error
-    assert reply.tokens_out == 2
+def test_every_type_of_cache_answers(tmp_path):
+    path = str(write_tiny_gguf(tmp_path / "tiny.gguf"))  # its weights are converted once for all types
+    for kv in KV_TYPES:
+        tiny = LlamaCppChat(path, context=64, kv=kv, batch=16, weights="q8_0")
+        (reply,) = tiny.generate([ask(Message("user", "hi"), max_tokens=2)])
+        assert (kv, reply.error, reply.tokens_out) == (kv, "", 2)
 
 
 @pytest.fixture(scope="module")
@@ -197,15 +197,15 @@ def always(tmp_path_factory):
 
 @pytest.mark.slow
 def test_every_reply_is_an_object_however_long_it_was_to_think(switched):
-    budgets = [1, 2, 3, 5, 13, 34]
-    requests = [ask_for(topic, thinking_tokens=budget, seed=3) for budget in budgets for topic in TOPICS[:3]]
+    budgets = [1, 2, 5, 34]
+    requests = [ask_for(topic, thinking_tokens=budget, seed=3) for budget in budgets for topic in TOPICS[:2]]
     replies = switched.generate(requests)
     for request, reply in zip(requests, replies, strict=True):
         assert list(json.loads(reply.text)) == ["answer"], (request.thinking_tokens, reply)
         assert not reply.truncated
         assert reply.thinking_tokens <= request.thinking_tokens
         assert reply.thinking_tokens <= reply.tokens_out
-    assert min(reply.thinking_tokens for reply in replies[-3:]) > 20  # it does think
+    assert min(reply.thinking_tokens for reply in replies[-2:]) > 20  # it does think
 
 
 @pytest.mark.slow
