@@ -24,7 +24,7 @@ from rag_lab.corpus.spans import PageStarts, Span, headings, page_at, path_at, r
 from rag_lab.corpus.splitters import Splitter, Unsplit, section_spans, split_spans, splitter_of
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory, Work
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, EmbedsSpans, Message, Vectors
+from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, Message, Vectors
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Chunk, Document
 
@@ -38,6 +38,7 @@ _MAX_TOKENS = 128
 _TOKENS_AROUND = 64  # of a chat template and of the words between document and passage
 _ASKED_AT_ONCE = 16
 _NARROWEST = 400  # characters of a document that are shown at least
+_NO_TOKENS = "corpus.context is late, but {} gives no vectors of tokens: choose minilm, or another context."
 
 
 def fixed_parents(document: Document, config: CorpusConfig) -> list[Span] | None:
@@ -229,11 +230,6 @@ class Contexts:
         return {"context": found | ({"for_now": self.for_now} if self.for_now else {})}
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing stands before any chunk."""
-        return self.kind in ("none", "late") and not self.rows
-
-    @property
     def words(self) -> Contexts:
         """What stands before a chunk where words are searched: what is embedded late has no words more."""
         return replace(self, kind="none") if self.kind == "late" else self
@@ -329,9 +325,8 @@ class Contexts:
 
 def late_problem(model: Any, name: str = "the embedding model") -> str:
     """Return why a model cannot embed chunks within their documents, '' where it can."""
-    if isinstance(model, EmbedsSpans):
-        return model.late_problem
-    return f"corpus.context is late, but {name} gives no vectors of tokens: choose minilm, or another context."
+    found: str = getattr(model, "late_problem", _NO_TOKENS.format(name))
+    return found
 
 
 def _parts(text: str, room: int, model: ChatModel) -> tuple[int, list[str]]:

@@ -165,12 +165,13 @@ class CorpusIndex:
 
     def searched_texts(self, children: Sequence[Chunk]) -> list[str]:
         """Return the texts by which children are searched: their own, behind what stands before them."""
-        if self.contexts.is_empty:
+        if not self.contexts.words.identity():
             return [child.text for child in children]
         before = ((self._before[child.chunk_id], child.text) for child in children)
         return ["\n\n".join(filter(None, both)) for both in before]
 
-    def _searched_children(self) -> list[Chunk]:
+    def searched_children(self) -> list[Chunk]:
+        """Return the children with the texts by which they are searched."""
         children = self.chunks.children()
         return [replace(one, text=text) for one, text in zip(children, self.searched_texts(children), strict=True)]
 
@@ -201,7 +202,7 @@ class CorpusIndex:
         """
         if self.has_vectors:
             return
-        made, embedder, children = self.vectors, self.vectors.embedder, self._searched_children()
+        made, embedder, children = self.vectors, self.vectors.embedder, self.searched_children()
         with whole_folder(made.folder(self.path / indexes.SEARCHED)) as partial:
             if not partial:
                 return
@@ -247,7 +248,7 @@ class CorpusIndex:
         with whole_folder(folder) as partial:
             if partial:
                 partial.mkdir()
-                texts = {child.chunk_id: child.text for child in self._searched_children()}
+                texts = {child.chunk_id: child.text for child in self.searched_children()}
                 counts = embedder.text_tokens(list(texts.values()), "document")
                 longer = {chunk_id: n - limit for chunk_id, n in zip(texts, counts, strict=True) if n > limit}
                 total = Truncation.of(counts, sum(map(len, texts.values())), limit)
@@ -319,7 +320,7 @@ class CorpusIndex:
         if key not in self._sparse:
             context = self._searched_identity() if units == "child" else {}
             folder = self.path / indexes.SEARCHED / (f"context-{digest(context)[:32]}" if context else "")
-            texts = self._searched_children if units == "child" else self.chunks.files
+            texts = self.searched_children if units == "child" else self.chunks.files
             self._sparse[key] = open_sparse(folder, *key[:2], texts, units, visible)
         return self._sparse[key]
 

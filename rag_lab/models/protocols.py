@@ -14,6 +14,7 @@ from rag_lab.records import MachineUse
 
 Vectors = npt.NDArray[np.float32]
 TextKind = Literal["document", "query"]  # what a text is for an embedding model: some put other words before each
+_LARGEST = 127  # of int8
 SAMPLING = ("top_p", "top_k", "min_p")  # settings of a request beside its temperature
 _OPEN, _CLOSE = "<think>", "</think>"
 # Hears the text so far of one reply while it is written; models that cannot stream leave it alone.
@@ -126,18 +127,6 @@ class Embedder(Protocol):
         """Return (n_texts, dim) unit vectors of questions, in order."""
 
 
-@runtime_checkable
-class EmbedsSpans(Protocol):
-    """An embedding model that reads a span within its text: the mean of the vectors of its tokens."""
-
-    @property
-    def late_problem(self) -> str:
-        """Why it cannot, as far as its files that are here say; '' where it can."""
-
-    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
-        """Return (n_spans, dim) unit vectors, in order."""
-
-
 class EmbedsByKind:
     """Both methods of an `Embedder` by one, which is told what the texts are."""
 
@@ -163,6 +152,12 @@ class PairScorer(Protocol):
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each (question, passage), in order; larger is more relevant."""
+
+
+def as_int8(rows: Vectors) -> tuple[npt.NDArray[np.int8], Vectors]:
+    """Return vectors as int8, each by its largest number, and what one of these numbers counts, (n, 1)."""
+    scales = np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.float32(1e-12)) / np.float32(_LARGEST)
+    return np.round(rows / scales).astype(np.int8), scales
 
 
 def unit_vectors(rows: Vectors) -> Vectors:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from rag_lab.access import Labels, access_label
 from rag_lab.errors import StoreError
+from rag_lab.models.protocols import as_int8
 from rag_lab.records import Chunk
 from rag_lab.stores.engine import Found, batches
 
@@ -33,7 +34,6 @@ FORMAT = 1  # raised when the files of an index, or its scores, change
 _TEXTS_AT_ONCE = 256
 _VECTORS_AT_ONCE = 32_768
 _QUERIES_AT_ONCE = 16
-_LARGEST = 127  # of int8
 _DECIMALS = 6
 _TOO_MANY = (
     "retrieval.mode late compares a question with every chunk, at most {most:,}, and this corpus has {n:,}; make "
@@ -115,7 +115,7 @@ class LateIndex(EncodedIndex):
         starts, lengths = [0], []
         with (path / "tokens.int8").open("wb") as file:
             for rows in (one for some in encoded for one in some):
-                whole = _as_int8(rows)[0]
+                whole = as_int8(rows)[0]
                 file.write(whole.tobytes())
                 lengths.append(np.linalg.norm(whole.astype(np.float32), axis=1))
                 starts.append(starts[-1] + len(whole))
@@ -129,7 +129,7 @@ class LateIndex(EncodedIndex):
         scores = np.empty((len(queries), len(self._ids)), np.float32)
         for group in batches(len(queries), _QUERIES_AT_ONCE):
             first = np.cumsum([0, *map(len, queries[group])])
-            whole, scales = _as_int8(np.concatenate(queries[group]))
+            whole, scales = as_int8(np.concatenate(queries[group]))
             columns, start = torch.from_numpy(np.ascontiguousarray(whole.T)), 0
             while start < len(self._ids):
                 end = int(np.searchsorted(self._starts, self._starts[start] + _VECTORS_AT_ONCE, side="right")) - 1
@@ -150,12 +150,6 @@ class LateIndex(EncodedIndex):
         exact = np.array([(query @ one.T).max(axis=1).mean() for one in rows]).round(_DECIMALS)
         order = np.argsort(-exact, kind="stable")
         return near[order], exact[order]
-
-
-def _as_int8(rows: Scores) -> tuple[npt.NDArray[np.int8], Scores]:
-    """Return vectors as int8, each by its largest number, and what one of these numbers counts, (n, 1)."""
-    scales = np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.float32(1e-12)) / _LARGEST
-    return np.round(rows / scales).astype(np.int8), scales
 
 
 class SpladeIndex(EncodedIndex):

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_lab.models.protocols import Vectors
+from rag_lab.models.protocols import Vectors, as_int8
 from rag_lab.stores.config import VectorKind
 
 QUANTIZED_VERSION = 1  # raised when a quantization gives other numbers
 RESCORED = 8  # times as many rows as are wanted are compared as int8, of those that are nearest by their signs
 INT8_FILE = "int8.npy"
-_LARGEST = 127  # of int8
 _SAMPLE, _NEIGHBOURS = 50, 10  # of the children, for which it is counted what the quantization changes
 
 
@@ -47,8 +46,7 @@ class QuantizedVectors:
 
 def write_quantized(path: Path, vectors: Vectors, kind: VectorKind) -> None:
     """Write unit vectors, (n, dim), into the folder `path`."""
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    whole = np.round(vectors / np.where(largest > 0, largest, 1) * _LARGEST).astype(np.int8)
+    whole = as_int8(vectors)[0]
     lengths = np.linalg.norm(whole.astype(np.float32), axis=1)
     np.save(path / INT8_FILE, whole, allow_pickle=False)
     np.save(path / "lengths.npy", np.where(lengths > 0, lengths, 1), allow_pickle=False)

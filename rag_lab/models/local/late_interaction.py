@@ -24,7 +24,6 @@ from rag_lab.models.local.local_model import without_progress_bars
 from rag_lab.models.local.sentence_transformers import SentenceTransformersModel
 
 _HEAD = struct.Struct("<d4sI")  # seconds that the vectors took, their mark, and how many numbers a row has
-_LARGEST = 127  # of int8
 _DECIMALS = 6
 _NO_TOKENS = "{} has no vectors of tokens (it is made of {}); choose a transformer, such as minilm."
 _TRAINED = ("ColBERT", "MultiVectorEncoder")
@@ -99,8 +98,7 @@ class MaxSimScorer(SentenceTransformersModel):
             seconds = (time.perf_counter() - started) / len(missing)
             new = {}
             for key, rows in zip(missing, made, strict=True):
-                # each by its largest number; its length comes back as 1 when it is read
-                whole = np.round(rows / np.abs(rows).max(axis=1, keepdims=True) * _LARGEST).astype(np.int8)
+                whole = protocols.as_int8(rows)[0]  # whose length comes back as 1 when it is read
                 new[key] = _HEAD.pack(seconds, results.INT8, rows.shape[1]) + whole.tobytes()
             results.store_vectors(path, new)
             values |= new

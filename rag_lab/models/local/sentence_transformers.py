@@ -176,7 +176,7 @@ class SentenceTransformerEmbedder(protocols.EmbedsByKind, SentenceTransformersMo
 
     @property
     def late_problem(self) -> str:
-        """See `EmbedsSpans`."""
+        """Why it cannot embed spans within a text, as far as its files that are here say; '' where it can."""
         source = weights.find(self.name)
         modules = {
             str(one.get("type", "")).rpartition(".")[2]: source.file(f"{one.get('path', '')}/config.json".lstrip("/"))

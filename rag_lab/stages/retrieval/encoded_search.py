@@ -1,7 +1,7 @@
 """Searches by texts as a model encodes them in more than a vector each: `late`, by tokens; `splade`, by words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,7 +13,7 @@ from rag_lab.corpus.build_index import SEARCHED
 from rag_lab.corpus.chunk_store import best_units
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ModelError
-from rag_lab.records import Chunk, Hit, Level
+from rag_lab.records import Hit, Level
 from rag_lab.stages.retrieval.search import by_access
 from rag_lab.stages.stage import fields_of
 from rag_lab.stores.encoded import ENCODED, FORMAT, EncodedIndex, EncodedName
@@ -48,12 +48,12 @@ class EncodedSearcher:
     def opened(self) -> EncodedIndex:
         """Return the index of the children, built where it is missing, once for a process."""
         if self.index.contexts.model is not None:
-            self._searched()  # only then it is known which sentences of context are for now
+            self.index.searched_children()  # only then it is known which sentences of context are for now
         folder, known = self.folder(), _OPEN.setdefault(self.index, {})
         if folder not in known:
             with whole_folder(folder) as partial:  # processes that want it at the same time build it once
                 if partial:
-                    ENCODED[self.name].write(partial, self.model, self._searched())
+                    ENCODED[self.name].write(partial, self.model, self.index.searched_children())
             known[folder] = ENCODED[self.name](folder, self.model)
         return known[folder]
 
@@ -79,8 +79,3 @@ class EncodedSearcher:
             return ""
         words = self.model.words(self.model.term_weights("query", [text]))[:_WORDS]
         return f"searched by {', '.join(f'{word} {weight:.1f}' for word, weight in words)}" if words else ""
-
-    def _searched(self) -> list[Chunk]:
-        children = self.index.chunks.children()
-        texts = self.index.searched_texts(children)
-        return [replace(child, text=text) for child, text in zip(children, texts, strict=True)]
