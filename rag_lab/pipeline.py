@@ -88,9 +88,10 @@ class Pipeline:
         Indexes that are open in the one `beside` it, of the same data set and home, are shared.
         """
         pipeline = cls(dataset, config, home=home or home_folder(), progress=False)
-        corpus, counter = config.corpus, TokenLength(shared.embedder(config.models.embedding))
+        corpus = config.corpus
         pipeline._asks, pipeline._builds = False, corpus.pdf != "vision" and corpus.splitter != "semantic"
-        pipeline._builds &= counter.is_ready or not corpus.cuts_by_tokens  # only weights that are here can count
+        if corpus.cuts_by_tokens:  # only weights that are here can count
+            pipeline._builds &= TokenLength(shared.embedder(config.models.embedding)).is_ready
         if beside is not None:
             pipeline._open = beside._open
         return pipeline

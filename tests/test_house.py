@@ -152,14 +152,14 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_405,  # 1_100
+    "ground": 1_406,  # 1_100
     "_kit": 1_934,  # 1_800
     "memory": 1_355,  # 1_300
-    "models": 7_208,  # 7_300
-    "stores": 1_598,  # 1_500
-    "corpus": 4_915,  # 4_600
+    "models": 7_201,  # 7_300
+    "stores": 1_592,  # 1_500
+    "corpus": 4_910,  # 4_600
     "data": 2_194,  # 2_100
-    "stages": 4_738,  # 4_100
+    "stages": 4_733,  # 4_100
     "assistant": 580,  # 750
     "questions": 908,  # 600
     "corpus_profile": 328,  # 400

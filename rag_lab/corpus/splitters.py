@@ -260,9 +260,8 @@ def split_spans(
         chunk_size=size, chunk_overlap=overlap, strip_whitespace=False, length_function=length or len
     )
 
-    def measured(
-        start: int, end: int
-    ) -> int:  # the library counts the indentation of a row and the line ends around it
+    def measured(start: int, end: int) -> int:
+        # The library counts the indentation of a row and the line ends around it.
         line = text.rfind("\n", 0, start)
         return end - line + 1 if length is None else length(text[max(line, 0) : end + 1])
 

@@ -156,8 +156,8 @@ class PairScorer(Protocol):
 
 def as_int8(rows: Vectors) -> tuple[npt.NDArray[np.int8], Vectors]:
     """Return vectors as int8, each by its largest number, and what one of these numbers counts, (n, 1)."""
-    scales = np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.float32(1e-12)) / np.float32(_LARGEST)
-    return np.round(rows / scales).astype(np.int8), scales
+    largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.float32(1e-12))  # a row of zeros stays one
+    return np.round(rows / largest * _LARGEST).astype(np.int8), largest / np.float32(_LARGEST)
 
 
 def unit_vectors(rows: Vectors) -> Vectors:

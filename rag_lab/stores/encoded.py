@@ -76,16 +76,18 @@ class EncodedIndex(ABC):
         def best(rows: Sequence[int], n: int) -> Found:
             found: Found = ([], [])
             for row in rows:
-                positions = np.argsort(-scores[row], kind="stable")
-                positions = positions[np.isfinite(scores[row][positions])]
-                values = scores[row][positions[:n]]
-                if isinstance(self, LateIndex):
-                    positions, values = self.compared(queries[row], positions[: 2 * n + 16])
-                found[0].append([self._ids[position] for position in positions[:n]])
-                found[1].append([round(float(value), _DECIMALS) for value in values[:n]])
+                positions, values = self._best(queries[row], scores[row], n)
+                found[0].append([self._ids[position] for position in positions])
+                found[1].append([round(float(value), _DECIMALS) for value in values])
             return found
 
         return best
+
+    def _best(self, query: Any, scores: Scores, n: int) -> tuple[npt.NDArray[np.intp], Scores]:
+        """Return the positions of the n best of the (n_texts,) scores of a query, best first, and their scores."""
+        positions = np.argsort(-scores, kind="stable")
+        positions = positions[np.isfinite(scores[positions])][:n]
+        return positions, scores[positions]
 
     @classmethod
     @abstractmethod
@@ -142,13 +144,13 @@ class LateIndex(EncodedIndex):
                 start = end
         return scores
 
-    def compared(self, query: Scores, positions: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], Scores]:
-        """Return the positions, best first, and their scores with the query as float32."""
-        near = np.sort(positions)
+    def _best(self, query: Scores, scores: Scores, n: int) -> tuple[npt.NDArray[np.intp], Scores]:
+        """See `EncodedIndex`; more than n are scored again, with the query as float32."""
+        near = np.sort(super()._best(query, scores, 2 * n + 16)[0])
         parts = [slice(self._starts[one], self._starts[one + 1]) for one in near]
         rows = [self._whole[part].astype(np.float32) / self._lengths[part, None] for part in parts]
         exact = np.array([(query @ one.T).max(axis=1).mean() for one in rows]).round(_DECIMALS)
-        order = np.argsort(-exact, kind="stable")
+        order = np.argsort(-exact, kind="stable")[:n]
         return near[order], exact[order]
 
 

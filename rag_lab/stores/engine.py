@@ -55,6 +55,7 @@ class Rows:
         # (n, dim), in the order in which the ids first have them.
         self.quantized = QuantizedVectors(path) if (path / INT8_FILE).exists() else None
         self.vectors: Any = self.quantized  # they are taken as float32 either way
+        self.signs = self.quantized if self.quantized and self.quantized.is_binary else None
         if self.quantized is None:
             self.vectors = np.load(path / "vectors.npy", mmap_mode="r", allow_pickle=False)
         self.ids: list[str] = json.loads((path / "ids.json").read_text(encoding="utf-8"))  # at each position
@@ -111,7 +112,7 @@ class Rows:
         positions = np.full((len(queries), 0), -1, np.int64)
         cosines = np.zeros((len(queries), 0))
         allowed = np.arange(len(self)) if numbers is None else np.flatnonzero(self.mask(numbers))
-        signs = self.quantized if self.quantized and self.quantized.is_binary else None
+        signs = self.signs
         n_best = n_wanted if signs is None else n_wanted * RESCORED
         for part in batches(len(allowed), _SCANNED_AT_ONCE):  # so that a scan needs little memory
             block = allowed[part]

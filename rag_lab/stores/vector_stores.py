@@ -208,11 +208,10 @@ class FaissStore(EngineStore):
 
     def _fill(self) -> None:
         faiss: Any = importlib.import_module("faiss")  # untyped: its stubs lack what its compiled part adds
-        dim, quantized = self.rows.vectors.shape[1], self.rows.quantized
-        is_binary = quantized is not None and quantized.is_binary
+        dim, is_binary = self.rows.vectors.shape[1], self.rows.signs is not None
         if is_binary:
             graph = faiss.IndexBinaryHNSW(dim + -dim % 64, _NEIGHBOURS)
-        elif quantized is not None:
+        elif self.rows.quantized is not None:
             graph = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
         else:
             graph = faiss.IndexHNSWFlat(dim, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
@@ -238,7 +237,7 @@ class FaissStore(EngineStore):
         bits = None if is_allowed is None else np.packbits(is_allowed, bitorder="little")
         selector = None if bits is None else faiss.IDSelectorBitmap(bits)
         settings = faiss.SearchParametersHNSW(efSearch=width, sel=selector)
-        if self.rows.quantized is not None and self.rows.quantized.is_binary:
+        if self.rows.signs is not None:
             n_best = min(n_allowed, RESCORED * n_wanted)
             settings.efSearch = max(width, n_best)
             near = self._graph.search(words_of_signs(queries).view(np.uint8), n_best, params=settings)[1]
@@ -249,8 +248,8 @@ class FaissStore(EngineStore):
     @cached_property
     def _graph(self) -> Any:
         faiss: Any = importlib.import_module("faiss")
-        is_binary = self.rows.quantized is not None and self.rows.quantized.is_binary
-        return (faiss.read_index_binary if is_binary else faiss.read_index)(str(self.path / _FAISS_FILE))
+        read = faiss.read_index if self.rows.signs is None else faiss.read_index_binary
+        return read(str(self.path / _FAISS_FILE))
 
 
 class DuckDBStore(EngineStore):
