@@ -111,7 +111,7 @@ def growth_figure(comparison: Comparison) -> ShownFigure:
     curves, sizes = (found.curves, found.sizes) if found else ({}, ())
     figure, axes = look.new_figure(6.4, 3.2, f"Mean of {metric} of each pipeline by the number of distractors.")
     for index, (name, variants) in enumerate(curves.items()):
-        colour, style = _COLOURS[index % len(_COLOURS)], _STYLES[index // len(_COLOURS) % len(_STYLES)]
+        colour, style = _COLOURS[index % len(_COLOURS)], _STYLES[index % len(_STYLES)]
         places = [sizes.index(size) + 0.06 * (index - (len(curves) - 1) / 2) for size in variants]
         cells = [comparison.cell(variant, metric) or {} for variant in variants.values()]
         for place, cell in zip(places, cells, strict=True):
