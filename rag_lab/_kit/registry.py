@@ -334,12 +334,15 @@ def load_module_file(name: str) -> ModuleType | None:
     sys.modules[known_as] = module  # dataclasses look their module up
     sys.path.append(str(folder))  # last: a helper there can be imported, and hides no package
     sys.path_importer_cache.pop(str(folder), None)
+    # Bytecode counts as current where size and second of its file are the same: an edit within the second would run the old code.
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[known_as]
         raise
     finally:
+        sys.dont_write_bytecode = writes
         sys.path.remove(str(folder))
         new = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before - {known_as}}
         _HELPERS.update(name for name, file in new.items() if file and Path(str(file)).parent == folder)

@@ -113,6 +113,13 @@ def judged(body):
     return None
 
 
+def write_texts(folder, n):
+    folder.mkdir()
+    for number in range(n):
+        (folder / f"{number}.txt").write_text(f"Tide table {number}: high water at the pier at {number} o'clock.")
+    return folder
+
+
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_it_runs(path, home, tmp_path, monkeypatch):
     monkeypatch.setenv("RAG_LAB_HOME", str(home))
@@ -124,6 +131,10 @@ def test_it_runs(path, home, tmp_path, monkeypatch):
         given = yaml.safe_load(text) | {"dataset": str(write_dataset(tmp_path)), "limits": LIMITS}
         if path.stem == "quantization":
             given["variants"] = {one: keys for one, keys in given["variants"].items() if one not in CONVERTED}
+        if path.stem == "corpus_growth":
+            others = write_texts(tmp_path / "others", 5)
+            given["base"]["corpus"]["distractors_from"] = str(others)
+            given["factors"]["corpus.distractors"] = [0, 2, 5]
         run_jobs_here(monkeypatch)
         run = sweep(given, tmp_path / "run", progress=False)
     counts = json.loads((run.path / "manifest.json").read_text())["counts"]
