@@ -74,8 +74,7 @@ class BuiltIn:
 class Module:
     """What a name stands for: `value` is an instance where a class was named, else what was named itself.
 
-    `source` is the digest of its source, which belongs into the identity of whatever uses it; it is '' of what is built
-    in, which has a version of its own.
+    `source` is the digest of its source, for the identity of whatever uses it; '' of what is built in.
     """
 
     name: str
@@ -199,10 +198,8 @@ def _imported(name: str, what: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # it is there, and something that it imports is not
-        file = f"{module.replace('.', '/')}.py"
-        raise ConfigError(
-            f"The {what} is not there: put {file} into {modules_folder()}, or install {module!r}."
-        ) from None
+        where = f"put {module.replace('.', '/')}.py into {modules_folder()}, or install {module!r}"
+        raise ConfigError(f"The {what} is not there: {where}.") from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise ConfigError(f"The {what} is not there: {module!r} has no {attribute!r}; see how it is spelt.")
@@ -334,7 +331,7 @@ def load_module_file(name: str) -> ModuleType | None:
     sys.modules[known_as] = module  # dataclasses look their module up
     sys.path.append(str(folder))  # last: a helper there can be imported, and hides no package
     sys.path_importer_cache.pop(str(folder), None)
-    # Bytecode counts as current where size and second of its file are the same: an edit within the second would run the old code.
+    # Old bytecode runs where a file was edited within the second and kept its size: none is written.
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         spec.loader.exec_module(module)
