@@ -13,6 +13,7 @@ Nothing of a text is in another's score, so one index serves every asker: labels
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_lab._kit.machine import bytes_on_disk
 from rag_lab.access import Labels, access_label
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import as_int8
@@ -30,7 +32,7 @@ from rag_lab.stores.engine import Found, batches
 EncodedName = Literal["late", "splade"]
 Scores = npt.NDArray[np.float32]
 
-FORMAT = 1  # raised when the files of an index, or its scores, change
+FORMAT = 2  # raised when the files of an index, or its scores, change
 _TEXTS_AT_ONCE = 256
 _VECTORS_AT_ONCE = 32_768
 _QUERIES_AT_ONCE = 16
@@ -42,7 +44,7 @@ _TOO_MANY = (
 
 
 class EncodedIndex(ABC):
-    """Encoded texts in a folder, each with its access label."""
+    """Encoded texts in a folder, each with its access label; `price` is what they took to encode, and take on disk."""
 
     method: ClassVar[str]  # of a model that can make one
     most: ClassVar[int | None] = None  # chunks, beyond which a search takes too long
@@ -51,6 +53,7 @@ class EncodedIndex(ABC):
         self.path, self.model = path, model
         about = json.loads((path / "about.json").read_text(encoding="utf-8"))
         self._ids: list[str] = about["ids"]
+        self.price = {"chunks": len(self._ids), "seconds": about["seconds"], "bytes": bytes_on_disk(path)}
         self._labels = np.array(about["labels"])
 
     @classmethod
@@ -60,11 +63,11 @@ class EncodedIndex(ABC):
             raise StoreError(_TOO_MANY.format(n=len(chunks), most=cls.most))
         path.mkdir(parents=True)
         labels = [access_label(chunk.namespace, chunk.permissions) for chunk in chunks]
-        about = {"ids": [chunk.chunk_id for chunk in chunks], "labels": labels}
-        (path / "about.json").write_text(json.dumps(about), encoding="utf-8")
-        encode = getattr(model, cls.method)
+        encode, began = getattr(model, cls.method), time.monotonic()
         texts = [chunk.text for chunk in chunks]
         cls._write(path, (encode("document", texts[part]) for part in batches(len(texts), _TEXTS_AT_ONCE)))
+        about = {"ids": [chunk.chunk_id for chunk in chunks], "labels": labels, "seconds": time.monotonic() - began}
+        (path / "about.json").write_text(json.dumps(about), encoding="utf-8")
 
     def find(self, texts: Sequence[str], allowed: Labels | None) -> Callable[[Sequence[int], int], Found]:
         """Return what finds, for some of the queries, the ids of the n best texts with these labels, and scores."""

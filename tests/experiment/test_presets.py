@@ -12,6 +12,7 @@ from small_dataset import write_dataset
 from small_plans import run_jobs_here
 from tiny_models import write_tiny_bert
 
+from rag_lab.comparison.tables.costs import IndexPrice
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.corpus_index import open_index
 from rag_lab.data.dataset import Dataset
@@ -141,3 +142,6 @@ def test_it_runs(path, home, tmp_path, monkeypatch):
     assert (run.path / "report.html").is_file()
     assert counts["scored"] and not counts["failed"]
     assert set(run.scores()["metric"]) >= set(given["metrics"])
+    if path.stem == "indexing":
+        price = run.recorded("mode-late", "index", IndexPrice, "its index")
+        assert price.chunks and price.seconds and price.bytes

@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 
 from rag_lab._kit import home, machine, observability
 from rag_lab._kit.config_file import read_shipped
+from rag_lab._kit.digest import is_whole
 from rag_lab.comparison.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
@@ -187,9 +188,9 @@ class VariantWork:
         declared, embedder = pipeline.dataset.language, parts.embedder
         failover, hosted_mb = chosen_models([*roles, self.metric_embedding, self.judge or ""]), sum(PEAKS_MB.values())
         index_price = pipeline.index.price(with_vectors=config.searches_vectors)
-        encoded = [getattr(stage, "searcher", None) for stage in pipeline.stages]
-        folders = [one.folder() for one in encoded if isinstance(one, EncodedSearcher)]
-        index_price["bytes"] += sum(map(machine.bytes_on_disk, folders))
+        for searcher in (getattr(stage, "searcher", None) for stage in pipeline.stages):
+            if isinstance(searcher, EncodedSearcher) and is_whole(searcher.folder()):
+                index_price |= {key: (index_price[key] or 0) + n for key, n in searcher.opened().price.items()}
         embeds = any("embeddings" in parse_name(name).info.needs for name in self.metrics)
         embedded = truncation = None  # what was embedded for this variant, and for none before it
         if isinstance(embedder, remembered_vectors.RememberedEmbedder) and embedder.embedded.chars:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tiny_models import write_tiny_bert
 
-from rag_lab._kit.machine import bytes_on_disk
 from rag_lab.access import access_label, allowed_labels
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import ModelError, StoreError
@@ -69,15 +68,16 @@ def test_what_an_asker_may_not_see_is_no_result_and_changes_no_other():
         assert list(of_some) == [hit for hit in of_all if hit.chunk_id in open_chunks]
 
 
-def test_it_is_built_once_and_its_bytes_are_counted():
-    index, stage = sample_index(), late(sample_index())
+def test_it_is_built_once_and_keeps_what_that_took():
+    index, stage, again = sample_index(), late(sample_index()), late(sample_index())
     first = searched(stage, QUERIES)
     before = {path.name for path in index.path.rglob("late-*")}
-    assert searched(late(sample_index()), QUERIES) == first
+    assert searched(again, QUERIES) == first
     assert {path.name for path in index.path.rglob("late-*")} == before
-    assert bytes_on_disk(stage.searcher.folder()) > sum(
-        len(child.text.split()) * 24 for child in index.chunks.children()
-    )
+    children, price = index.chunks.children(), stage.searcher.opened().price
+    assert price == again.searcher.opened().price and price["seconds"] > 0
+    assert price["chunks"] == len(children)
+    assert price["bytes"] > sum(len(child.text.split()) * 24 for child in children)
 
 
 def test_too_many_chunks_are_refused_with_the_number_that_fits(monkeypatch, tmp_path):
