@@ -164,16 +164,16 @@ MOST_LINES = {
     "questions": 908,  # 600
     "corpus_profile": 328,  # 400
     "statistics": 3_464,  # 3_500
-    "evaluation": 3_044,  # 3_300
+    "evaluation": 3_035,  # 3_300
     "runs": 1_364,  # 1_200
     "comparison": 5_338,  # 4_400
-    "report": 3_371,  # 2_700
+    "report": 3_288,  # 2_700
     "experiment": 8_266,  # 7_600
-    "notebook": 2_743,  # 2_600
+    "notebook": 2_736,  # 2_600
     "testing": 869,  # 1_200
     "cli": 2_722,  # 2_300
 }
-MOST_MODULES = 288
+MOST_MODULES = 284
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

@@ -9,7 +9,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rag_lab.evaluation.coverage import Placed, covers
+from rag_lab.evaluation.retrieval import Placed, covers
 from rag_lab.records import Evidence, Hit, Question, Span, Trace
 from rag_lab.runs.run_folder import RunFolder
 

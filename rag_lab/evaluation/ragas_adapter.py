@@ -13,8 +13,15 @@ from ragas.llms.base import InstructorBaseRagasLLM
 from ragas.prompt.metrics.base_prompt import BasePrompt
 
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.judge_output import JudgeError, Reply, UnusableReply, read_reply, strict_schema
-from rag_lab.evaluation.judge_queue import SEEDS_PER_REPEAT, JudgeQueue
+from rag_lab.evaluation.judge_queue import (
+    SEEDS_PER_REPEAT,
+    JudgeError,
+    JudgeQueue,
+    Reply,
+    UnusableReply,
+    read_reply,
+    strict_schema,
+)
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit

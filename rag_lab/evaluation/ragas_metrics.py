@@ -19,8 +19,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.judge_output import JudgeError, judgement_lines
-from rag_lab.evaluation.judge_queue import JudgeQueue
+from rag_lab.evaluation.judge_queue import JudgeError, JudgeQueue, judgement_lines
 from rag_lab.evaluation.metric import Family, Gap, Needs, Tools, find_gap, model_name
 from rag_lab.evaluation.ragas_table import COLLECTIONS, INFOS, SPECS, RagasSpec, fill_arguments
 from rag_lab.memory.results import batches

@@ -17,7 +17,7 @@ from typing import Any
 from rag_lab._kit.machine import NO_METER
 from rag_lab.data.labels import distinct
 from rag_lab.evaluation import metric
-from rag_lab.evaluation.coverage import covers
+from rag_lab.evaluation.retrieval import covers
 from rag_lab.records import Answer, MachineUse, Passage, StageRecord, Trace
 
 _OF_ANSWER: metric.Needs = frozenset({"answer"})

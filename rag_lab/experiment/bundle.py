@@ -27,9 +27,9 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.data.formats import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
 from rag_lab.data.labels import distinct
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.coverage import counted_ranks
 from rag_lab.evaluation.judge_check import load_check, save_check
 from rag_lab.evaluation.metric import find_gap
+from rag_lab.evaluation.retrieval import counted_ranks
 from rag_lab.experiment.manifest import code_digest, package_versions
 from rag_lab.records import Problem, Trace
 from rag_lab.report.page.report_page import HTML_FILE, MARKDOWN_FILE, write_report

@@ -34,7 +34,7 @@ _LONGEST = 64  # of an experiment's name
 MAX_ASKED = 10_000_000  # questions of all variants and repeats; each leaves a line of about 20 KB
 
 
-@rich_display("rag_lab.notebook.views.experiment_view:plan_view")
+@rich_display("rag_lab.notebook.views.pipeline_view:plan_view")
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An experiment that can run. `questions` are the ids asked, `answered` those for which answers are generated.

@@ -140,7 +140,7 @@ class VariantStatus:
     left: Left | None = None
 
 
-@rich_display("rag_lab.notebook.views.experiment_view:status_view")
+@rich_display("rag_lab.notebook.views.pipeline_view:status_view")
 @dataclass(frozen=True, slots=True)
 class SweepStatus:
     """How a run stands; `said` is a sentence. `rounds` are those of a race, in order; variants are in the plan's."""

@@ -17,8 +17,8 @@ import traitlets
 from IPython.display import HTML, DisplayHandle, display
 from markupsafe import Markup
 
-from rag_lab.report.page.assets import asset
 from rag_lab.report.page.clicked import Clicked
+from rag_lab.report.page.templates import asset
 
 _FOLDER = Path(__file__).parent
 

@@ -20,7 +20,7 @@ from rag_lab._kit.wording import number
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.comparison.tables.evidence import State
-from rag_lab.evaluation.coverage import covers
+from rag_lab.evaluation.retrieval import covers
 from rag_lab.records import Hit, Question
 from rag_lab.statistics.scales import SHARE
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from markupsafe import Markup
 
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
-from rag_lab.report.page.assets import asset, script_digest, with_script
+from rag_lab.report.page.templates import asset, script_digest, with_script
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, refuse_links_out, strict_json
 
 _QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")

@@ -1,14 +1,17 @@
 """The sections of a report, which page, Markdown, terminal and notebook show alike, and the box on top of them.
 
-A section is one entry of `SECTIONS`. Figures are SVG elements, each with a text alternative.
+A section is one entry of `SECTIONS`: its texts stand in sections.yaml, and here what it shows. Figures are SVG
+elements, each with a text alternative.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from markupsafe import Markup
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import signed
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings import conclusions, search_sentences, trace_findings, verdict
@@ -22,7 +25,6 @@ Place = Literal["page", "paper", "markdown", "notebook"]
 Group = Literal["Verdict", "Evidence", "Scores", "Questions", "Method"]
 Named = Mapping[str, Sequence[Table]]
 Titled = Sequence[tuple[str, Markup]]
-EVERYWHERE: tuple[Place, ...] = get_args(Place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Section:
     id: str
     title: str
     group: Group
-    places: tuple[Place, ...] = ("page", "markdown", "notebook")
+    places: Sequence[Place] = ("page", "markdown", "notebook")
     applies: Callable[[Comparison], bool] = lambda comparison: True
     note: str = ""
     sentences: Callable[[Comparison], Sequence[str]] = lambda comparison: ()
@@ -110,161 +112,89 @@ def _routing(comparison: Comparison) -> list[str]:
     return sentences
 
 
-SECTIONS = (
-    Section(
-        "race",
-        "{c.race.title}",
-        "Verdict",
-        EVERYWHERE,
-        lambda c: c.race is not None and bool(c.race.rounds),
-        sentences=lambda c: search_sentences.race_sentences(c.race, cost_of(c.run)) if c.race else [],
-        tables=lambda c: {"race": study_tables.race_tables(c)},
-        template="race.html",
-    ),
-    Section(
-        "evidence",
-        "Where evidence is lost",
-        "Evidence",
-        applies=lambda c: not c.is_unlabelled,
-        sentences=trace_findings.evidence_sentences,
-        tables=lambda c: {"evidence": study_tables.evidence_tables(c)},
-        figures=lambda c: (
+_PARTS: dict[str, dict[str, Any]] = {
+    "race": {
+        "applies": lambda c: c.race is not None and bool(c.race.rounds),
+        "sentences": lambda c: search_sentences.race_sentences(c.race, cost_of(c.run)) if c.race else [],
+        "tables": lambda c: {"race": study_tables.race_tables(c)},
+    },
+    "evidence": {
+        "applies": lambda c: not c.is_unlabelled,
+        "sentences": trace_findings.evidence_sentences,
+        "tables": lambda c: {"evidence": study_tables.evidence_tables(c)},
+        "figures": lambda c: (
             [] if c.evidence.items.empty else [("", figures.to_svg(figures.evidence_figure(c), "evidence"))]
         ),
-        template="evidence.html",
-    ),
-    Section(
-        "gain",
-        "What retrieval can bring",
-        "Evidence",
-        applies=lambda c: bool(study_tables.gain_table(c).rows),
-        note="A reader that reads nothing, and one that reads the labelled evidence, bound what retrieval can bring. "
-        "The share is (variant − closed book) / (evidence − closed book), on the questions that all three have a score "
-        "on.",
-        tables=lambda c: {"gain": [study_tables.gain_table(c)]},
-    ),
-    Section(
-        "labels",
-        "What people found good",
-        "Evidence",
-        EVERYWHERE,
-        lambda c: c.rated is not None and bool(c.rated.read[0]),
-        note="A label is 1 for a good answer and 0 for a bad one. Both together: the judge's scores on every question, "
-        "corrected by the labels (prediction-powered inference); valid however bad the judge is.",
-        sentences=lambda c: c.rated.sentences if c.rated else [],
-        tables=lambda c: {"labels": [study_tables.labels_table(c)]},
-    ),
-    Section(
-        "claims",
-        "Published figures",
-        "Evidence",
-        EVERYWHERE,
-        lambda c: bool(c.run.claims),
-        tables=lambda c: {"claims": [study_tables.claims_table(c)]},
-    ),
-    Section(
-        "scores",
-        "Scores",
-        "Scores",
-        ("page", "paper", "markdown"),
-        _is_scored,
-        tables=score_tables.scores_tables,
-        figures=_draw_quality,
-        template="scores_section.html",
-    ),
-    Section(
-        "effects",
-        "What each module adds",
-        "Scores",
-        EVERYWHERE,
-        lambda c: _is_scored(c) and c.effects.is_grid,
-        sentences=lambda c: [
+    },
+    "gain": {
+        "applies": lambda c: bool(study_tables.gain_table(c).rows),
+        "tables": lambda c: {"gain": [study_tables.gain_table(c)]},
+    },
+    "labels": {
+        "applies": lambda c: c.rated is not None and bool(c.rated.read[0]),
+        "sentences": lambda c: c.rated.sentences if c.rated else [],
+        "tables": lambda c: {"labels": [study_tables.labels_table(c)]},
+    },
+    "claims": {
+        "applies": lambda c: bool(c.run.claims),
+        "tables": lambda c: {"claims": [study_tables.claims_table(c)]},
+    },
+    "scores": {"applies": _is_scored, "tables": score_tables.scores_tables, "figures": _draw_quality},
+    "effects": {
+        "applies": lambda c: _is_scored(c) and c.effects.is_grid,
+        "sentences": lambda c: [
             *filter(None, [c.effects.note, c.parts.sentence if c.parts else ""]),
             *(c.effects.sentences(c.main_metric) if c.main_metric else []),
         ],
-        tables=lambda c: {"effects": score_tables.effect_tables(c.effects, c.main_metric) if c.main_metric else []},
-        figures=draw_effects,
-        template="effects.html",
-    ),
-    Section(
-        "costs",
-        "What quality costs",
-        "Scores",
-        sentences=conclusions.front_sentences,
-        tables=lambda c: {"front": [study_tables.front_table(c)], "costs": [score_tables.bill_table(c)]},
-        figures=lambda c: [
+        "tables": lambda c: {"effects": score_tables.effect_tables(c.effects, c.main_metric) if c.main_metric else []},
+        "figures": draw_effects,
+    },
+    "costs": {
+        "sentences": conclusions.front_sentences,
+        "tables": lambda c: {"front": [study_tables.front_table(c)], "costs": [score_tables.bill_table(c)]},
+        "figures": lambda c: [
             (cost, figures.to_svg(effect_figures.front_figure(c, cost), f"front-{cost}")) for cost in c.front.costs
         ],
-        template="costs.html",
-    ),
-    Section(
-        "growth",
-        "As the corpus grows",
-        "Scores",
-        EVERYWHERE,
-        lambda c: c.growth is not None,
-        "Distractors are documents that answer none of the questions; each size holds those of the sizes below it.",
-        lambda c: c.growth.sentences if c.growth else [],
-        lambda c: {"growth": [score_tables.growth_table(c)]},
-        lambda c: (
+    },
+    "growth": {
+        "applies": lambda c: c.growth is not None,
+        "sentences": lambda c: c.growth.sentences if c.growth else [],
+        "tables": lambda c: {"growth": [score_tables.growth_table(c)]},
+        "figures": lambda c: (
             [(c.directed(c.growth.metric), figures.to_svg(effect_figures.growth_figure(c), "growth"))]
             if c.growth
             else []
         ),
-    ),
-    Section(
-        "routing",
-        "Does routing HyDE by class pay",
-        "Scores",
-        applies=lambda c: bool(c.routing),
-        sentences=_routing,
-        tables=lambda c: {"routing": [t for one in c.routing for t in study_tables.routing_tables(one)]},
-        template="routing.html",
-    ),
-    Section(
-        "classes",
-        "By query class and tag",
-        "Scores",
-        ("page",),
-        _is_scored,
-        figures=lambda c: (
+    },
+    "routing": {
+        "applies": lambda c: bool(c.routing),
+        "sentences": _routing,
+        "tables": lambda c: {"routing": [t for one in c.routing for t in study_tables.routing_tables(one)]},
+    },
+    "classes": {
+        "applies": _is_scored,
+        "figures": lambda c: (
             [("", figures.to_svg(figures.class_figure(c, c.main_metric), "classes"))]
             if c.main_metric is not None and not c.by_class.empty
             else []
         ),
-        template="groups.html",
-    ),
-    Section(
-        "changes",
-        "What changed against the baseline",
-        "Questions",
-        EVERYWHERE,
-        tables=lambda c: {"changes": study_tables.change_tables(c), "preferences": [study_tables.preferences_table(c)]},
-        template="changes.html",
-    ),
-    Section("questions", "Question by question", "Questions", ("page",), template="questions.html"),
-    Section(
-        "coverage",
-        "Complete cases",
-        "Method",
-        EVERYWHERE,
-        note="Variants are compared only on questions that both have a score for. Where scores failed, the means stand "
-        "there as they would be if all of these had been the worst, or the best, value of the metric; a dash where the "
-        "metric has no such bound.",
-        tables=lambda c: {"coverage": [score_tables.coverage_table(c)]},
-    ),
-    Section(
-        "noise",
-        "Noise",
-        "Method",
-        applies=_is_scored,
-        sentences=conclusions.noise_sentences,
-        tables=lambda c: {"noise": [score_tables.noise_table(c)]},
-        template="noise.html",
-    ),
-    Section("stages", "Stages", "Method", ("page",), template="stages.html"),
-    Section("variants", "Variants and what differs", "Method", ("page",), template="variants.html"),
-    Section("method", "Method", "Method", ("page", "paper"), template="method.html"),
+    },
+    "changes": {
+        "tables": lambda c: {
+            "changes": study_tables.change_tables(c),
+            "preferences": [study_tables.preferences_table(c)],
+        }
+    },
+    "coverage": {"tables": lambda c: {"coverage": [score_tables.coverage_table(c)]}},
+    "noise": {
+        "applies": _is_scored,
+        "sentences": conclusions.noise_sentences,
+        "tables": lambda c: {"noise": [score_tables.noise_table(c)]},
+    },
+}
+SECTIONS = tuple(
+    Section(name, **texts, **_PARTS.get(name, {}))
+    for name, texts in read_shipped(Path(__file__).with_suffix(".yaml")).items()
 )
 
 

@@ -13,7 +13,7 @@ from rag_lab.corpus.chunk_store import ChunkStore, find_quote, locate_evidence, 
 from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.corpus_index import CorpusIndex, locate_all, open_index
-from rag_lab.evaluation.coverage import covers
+from rag_lab.evaluation.retrieval import covers
 from rag_lab.records import Document, Evidence, Question
 
 PAGE_2 = "3 Hydraulics\n\nMain relief valve RV1 opens  275 bar\nPilot pressure  32 bar"

@@ -16,8 +16,7 @@ from pydantic import BaseModel
 
 from rag_lab.errors import ModelError
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.judge_output import JudgeError, read_reply, strict_schema
-from rag_lab.evaluation.judge_queue import JudgeQueue, JudgeReplies
+from rag_lab.evaluation.judge_queue import JudgeError, JudgeQueue, JudgeReplies, read_reply, strict_schema
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message

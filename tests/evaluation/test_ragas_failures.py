@@ -8,9 +8,9 @@ from factories import make_answer, make_passage, make_question, make_trace
 from loopback_chat import loopback_chat
 
 from rag_lab.errors import ModelError
-from rag_lab.evaluation import judge_output
+from rag_lab.evaluation import judge_queue
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.judge_output import judgement_lines
+from rag_lab.evaluation.judge_queue import judgement_lines
 from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
@@ -272,7 +272,7 @@ def test_a_reply_cannot_make_lines_of_its_own():
 
 
 def test_what_is_not_kept_is_counted(monkeypatch):
-    monkeypatch.setattr(judge_output, "MAX_CHARS", 60)
+    monkeypatch.setattr(judge_queue, "MAX_CHARS", 60)
     reply = {"statements": [{"statement": s * 10, "reason": "", "verdict": 1} for s in "abcd"]}
     told = judgement_lines([("", reply)], {}).split("\n")
     assert told == ["supported: aaaaaaaaaa", "supported: bbbbbbbbbb", "… 2 more lines of 42 characters not kept"]

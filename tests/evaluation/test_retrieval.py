@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.errors import ConfigError
-from rag_lab.evaluation.coverage import covers
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.registry import cutoff, parse_name, text_budget
+from rag_lab.evaluation.retrieval import covers
 from rag_lab.records import Evidence
 
 MEASURES = ("ndcg", "mrr", "map", "recall", "precision", "success", "evidence_recall")

@@ -18,7 +18,7 @@ import pandas as pd
 
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import distinct
-from rag_lab.evaluation.coverage import Part, covers, first_ranks
+from rag_lab.evaluation.retrieval import Part, covers, first_ranks
 from rag_lab.records import QUERY_CLASSES, Evidence, Hit, Passage, Question, Span, Trace
 from rag_lab.stages.stage import OFF
 

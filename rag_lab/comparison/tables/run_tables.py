@@ -14,7 +14,7 @@ import pandas as pd
 from rag_lab._kit.wording import letters
 from rag_lab.config import PipelineConfig
 from rag_lab.data.labels import distinct
-from rag_lab.evaluation.coverage import Counted, counted_ranks, is_quote
+from rag_lab.evaluation.retrieval import Counted, counted_ranks, is_quote
 from rag_lab.records import Question, Trace
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.statistics.families import Hypothesis, Options, Pairs

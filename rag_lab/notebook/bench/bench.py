@@ -21,8 +21,7 @@ from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
 from rag_lab.notebook.bench.toggles import BOXES, box_of_stage, fields, fields_of, is_off
 from rag_lab.notebook.clicked_page import KeptWidget
 from rag_lab.redaction import shown as safe
-from rag_lab.report.page.assets import asset
-from rag_lab.report.page.templates import render
+from rag_lab.report.page.templates import asset, render
 from rag_lab.runs.run_folder import RunFolder
 
 _FOLDER = Path(__file__).parent

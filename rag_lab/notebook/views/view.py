@@ -9,8 +9,7 @@ from markupsafe import Markup
 
 from rag_lab._kit.wording import text_table
 from rag_lab.redaction import shown
-from rag_lab.report.page.assets import asset
-from rag_lab.report.page.templates import render
+from rag_lab.report.page.templates import asset, render
 from rag_lab.report.table import Table
 
 WIDTH = 100

@@ -20,8 +20,7 @@ from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.errors import RagLabError
 from rag_lab.records import Question
 from rag_lab.redaction import shown
-from rag_lab.report.page.assets import asset, script_digest
-from rag_lab.report.page.templates import anchors, macro, render
+from rag_lab.report.page.templates import anchors, asset, macro, render, script_digest
 
 FOLDER = "questions"  # of the pages, beside the report
 _MOST_CELLS = 12  # variants of a grid; of more the worst and the best are named

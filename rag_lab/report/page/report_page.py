@@ -32,8 +32,7 @@ from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report import score_tables
 from rag_lab.report.page import question_pages
-from rag_lab.report.page.assets import asset, script_digest
-from rag_lab.report.page.templates import macro, render
+from rag_lab.report.page.templates import asset, macro, render, script_digest
 from rag_lab.report.sections import Section, groups, sections, verdict_box
 from rag_lab.report.study_tables import module_table
 from rag_lab.report.table import escape_markdown, markdown_rows

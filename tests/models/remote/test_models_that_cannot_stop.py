@@ -6,7 +6,7 @@ import pytest
 from loopback_models import Scripted, gemini_server, openai_server
 from pydantic import BaseModel
 
-from rag_lab.evaluation.judge_output import UnusableReply, read_reply
+from rag_lab.evaluation.judge_queue import UnusableReply, read_reply
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat

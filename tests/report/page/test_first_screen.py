@@ -15,8 +15,8 @@ from rag_lab.cli import app
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.errors import RagLabError
 from rag_lab.report.page import report_page
-from rag_lab.report.page.assets import asset
 from rag_lab.report.page.report_page import overview_html, to_html, write_report
+from rag_lab.report.page.templates import asset
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 OPEN_ALL = "document.querySelectorAll('details').forEach((one, i) => { one.open = i < 30; })"
