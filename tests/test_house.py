@@ -152,28 +152,28 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_406,  # 1_100
+    "ground": 1_405,  # 1_100
     "_kit": 1_934,  # 1_800
-    "memory": 1_355,  # 1_300
-    "models": 7_201,  # 7_300
-    "stores": 1_595,  # 1_500
-    "corpus": 4_910,  # 4_600
+    "memory": 1_215,  # 1_300
+    "models": 7_240,  # 7_300
+    "stores": 1_591,  # 1_500
+    "corpus": 4_885,  # 4_600
     "data": 2_194,  # 2_100
-    "stages": 4_733,  # 4_100
+    "stages": 4_800,  # 4_100
     "assistant": 580,  # 750
     "questions": 908,  # 600
-    "corpus_profile": 328,  # 400
+    "corpus_profile": 327,  # 400
     "statistics": 3_464,  # 3_500
     "evaluation": 3_035,  # 3_300
     "runs": 1_364,  # 1_200
-    "comparison": 5_338,  # 4_400
+    "comparison": 5_337,  # 4_400
     "report": 3_288,  # 2_700
     "experiment": 8_266,  # 7_600
     "notebook": 2_736,  # 2_600
     "testing": 869,  # 1_200
-    "cli": 2_722,  # 2_300
+    "cli": 2_721,  # 2_300
 }
-MOST_MODULES = 284
+MOST_MODULES = 275
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

@@ -125,8 +125,7 @@ def draft(
     """
     from rag_lab.data.dataset import corpus_folder, is_dataset
     from rag_lab.experiment.new_project import new_project
-    from rag_lab.models.failover import KEY, better_model
-    from rag_lab.models.shared import chat_model
+    from rag_lab.models.shared import KEY, better_model, chat_model
     from rag_lab.questions import draft_files
     from rag_lab.questions.drafting import Drafting
     from rag_lab.questions.writer import PROMPT, WriteDraft

@@ -15,7 +15,7 @@ from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.run import sweep
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.run_options import RunOptions, as_jobs
-from rag_lab.models.failover import small_model_note
+from rag_lab.models.shared import small_model_note
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_folder import RunFolder
 from rag_lab.runs.run_manifest import FAILOVER_KEY, answering_models, cost_of, read_race, retry_sentence

@@ -145,7 +145,7 @@ def open_pipeline(dataset: str, settings: list[str] | None) -> Pipeline:
 
 def permissions_of_asker(corpus_dir: Path, person: str | None, may_see: list[str] | None) -> tuple[str, ...] | None:
     """Return the permissions of who asks, by name or by themselves; None where nothing is withheld."""
-    from rag_lab.corpus.users import permissions_of
+    from rag_lab.corpus.rules import permissions_of
 
     if person is not None and may_see is not None:
         raise ConfigError("Give --as or --may-see, not both: users.yaml says what a person may see.")

@@ -20,7 +20,7 @@ from rag_lab._kit.digest import digest, whole_folder
 from rag_lab.corpus.chunk_store import AsRead, write_chunks
 from rag_lab.corpus.chunks import Chunks, Cut, chunks, cut, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import Listing, file_digests, none_usable
+from rag_lab.corpus.folder import Listing, Page, file_digests, none_usable
 from rag_lab.corpus.load.loader import Loaded, LoadError, loaded_from, loaded_json
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.spans import joined
@@ -39,7 +39,6 @@ _LIBRARIES = ("langchain-text-splitters",)
 _LEFT_OUT = "the file reads the same as {}, which stands in its place: corpus.duplicates is skip."
 _SAME_BYTES = "the file is the same as {}, byte for byte: both are indexed; remove one if it is surplus."
 _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
-Page = tuple[str, int | None, str]  # file, page and text, as the corpus has them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,9 +26,8 @@ from rag_lab.corpus import build_index as indexes
 from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
 from rag_lab.corpus.chunks import Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.distractors import list_corpus, refuse_answers
-from rag_lab.corpus.folder import Changes, IndexedFile, track
-from rag_lab.corpus.languages import language_of, main_language
+from rag_lab.corpus.folder import Changes, IndexedFile, list_corpus, refuse_answers, track
+from rag_lab.corpus.normalize import language_of, main_language
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.rules import Attributes
 from rag_lab.corpus.splitters import splitter_of

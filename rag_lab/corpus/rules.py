@@ -1,4 +1,4 @@
-"""What stands beside a corpus about its files: attributes.yaml, whose they are and who may see them, and removed.txt.
+"""What stands beside a corpus about its files: attributes.yaml, whose they are, users.yaml, who asks, and removed.txt.
 
     - files: hr/**
       namespace: hr
@@ -14,7 +14,8 @@ of its target as well as that of its path. Files with the same bytes, hard links
 may see every one of them; but files of two namespaces do not know of each other, for what two tenants have belongs to
 each of them. Permissions that exclude each other leave nobody but an unrestricted asker.
 
-`removed.txt` names files that stay in the folder and out of the index, one path below the folder a line.
+`removed.txt` names files that stay in the folder and out of the index, one path below the folder a line. `users.yaml`
+has the permissions of the people who ask, as `anna: [hr, management]`.
 """
 
 import re
@@ -29,7 +30,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from rag_lab._kit.config_file import complaint_and_value, read_yaml
+from rag_lab._kit.config_file import complaint_and_value, key_of, read_yaml
 from rag_lab._kit.digest import whole_file
 from rag_lab.access import NOBODY
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
@@ -225,3 +226,36 @@ def _write(path: Path, content: bytes) -> None:
             partial.write_bytes(content)
     except OSError as error:
         raise DatasetError(f"Cannot write {path}: {error.strerror}; it says what is left out of the index.") from None
+
+
+USERS_FILE = "users.yaml"
+_USERS: TypeAdapter[dict[str, list[str]]] = TypeAdapter(dict[str, list[str]])
+
+
+def read_users(corpus_dir: Path) -> dict[str, tuple[str, ...]]:
+    """Return the permissions of each person; nobody where there is no file."""
+    path = rules_folder(corpus_dir) / USERS_FILE
+    if not path.exists():
+        return {}
+    try:
+        people = _USERS.validate_python(read_yaml(path), strict=True)
+    except ConfigError as error:
+        raise DatasetError(str(error)) from None
+    except ValidationError as error:
+        detail = error.errors()[0]
+        raise DatasetError(
+            f"{path}: {key_of(detail)} {complaint_and_value(detail)}; write a name with its permissions: anna: [hr]"
+        ) from None
+    if blank := [name for name, permissions in people.items() if not all(map(str.strip, (name, *permissions)))]:
+        raise DatasetError(f"{path}: {blank[0]!r} has an empty name or permission; fill it in.")
+    return {name: tuple(permissions) for name, permissions in people.items()}
+
+
+def permissions_of(corpus_dir: Path, person: str) -> tuple[str, ...]:
+    """Return the permissions of a person; raise a `ConfigError` where users.yaml does not name one so called."""
+    people = read_users(corpus_dir)
+    if person not in people:
+        where = rules_folder(corpus_dir) / USERS_FILE
+        found = unknown_name("person", person, people) if people else f"There is no {where}"
+        raise ConfigError(f"{found}; {where.name} names who may see what, as: {person}: [hr]")
+    return people[person]

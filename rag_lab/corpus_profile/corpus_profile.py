@@ -20,14 +20,13 @@ from tqdm import tqdm
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.corpus_index import CorpusIndex
-from rag_lab.corpus.languages import language_of, main_language
 from rag_lab.corpus.load.pdf import scanned_pages
+from rag_lab.corpus.normalize import language_of, main_language
 from rag_lab.corpus.spans import headings, row_spans
 from rag_lab.data.sampling import cluster_proposal
 from rag_lab.errors import ModelError
-from rag_lab.models.failover import better_model, is_small_model
 from rag_lab.models.providers import CHAT_MODELS, providers_of
-from rag_lab.models.shared import embedder, provider_problem
+from rag_lab.models.shared import better_model, embedder, is_small_model, provider_problem
 from rag_lab.models.truncation import ReadsTexts, estimated_tokens
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Document, Problem

@@ -26,7 +26,7 @@ from rag_lab.errors import ConfigError, ModelError, RagLabError
 from rag_lab.evaluation.registry import parse_name
 from rag_lab.experiment.config import Limits, checkout_file
 from rag_lab.experiment.design import Expansion, Variant
-from rag_lab.models import failover, prices, protocols, providers, shared, weights
+from rag_lab.models import prices, protocols, providers, shared, weights
 from rag_lab.models.config import ModelsConfig, alternatives
 from rag_lab.models.model_card import downloaded_folder
 from rag_lab.pipeline import Pipeline
@@ -310,7 +310,7 @@ def model_problem(role: str, text: str) -> str:
     except ModelError as error:
         found = {name: str(error)}
     else:
-        missing = {name: _blindness(role, name) or failover.missing_requirement(kind, name) for name in names}
+        missing = {name: _blindness(role, name) or shared.missing_requirement(kind, name) for name in names}
         found = missing if all(missing.values()) else {}
     key = role if role == "judge" else f"models.{role}"
     return "; ".join(f"{key} ({redact_value(name)}): {problem}" for name, problem in found.items())

@@ -16,7 +16,7 @@ from typing import Any
 from rag_lab._kit.machine import bytes_on_disk
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
-from rag_lab.models import config, failover, providers, shared, weights
+from rag_lab.models import config, providers, shared, weights
 from rag_lab.models.local.gguf import GIVEN, TYPES, gguf_card, gguf_metadata, stored_bytes
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.rich_display import rich_display
@@ -212,7 +212,7 @@ def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCar
     provider = providers.providers_of(kind)[spec.provider]
     keeps_schema = bool(shared.model_of(kind, model).constrains_json) if kind is providers.CHAT_MODELS else None
     card = ModelCard(model, kind.name, batch=batch, keeps_schema=keeps_schema)
-    card = _noting(card, failover.missing_requirement(kind, model))
+    card = _noting(card, shared.missing_requirement(kind, model))
     if provider.is_server:
         context = spec.options.get("context")
         card = replace(card, context_tokens=int(context) if context else None)

@@ -15,7 +15,7 @@ from rag_lab.comparison.passages import holds_evidence, opening, pieces
 from rag_lab.comparison.tables.costs import SHOWN_S
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.sweep_status import SweepStatus, sweep_status
-from rag_lab.models.failover import small_model_note
+from rag_lab.models.shared import small_model_note
 from rag_lab.notebook.views.view import Page, TextView, one_line, quoted
 from rag_lab.records import Hit, StageRecord, Trace
 from rag_lab.redaction import NO_FORMULAS, shown

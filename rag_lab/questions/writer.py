@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.languages import language_of
+from rag_lab.corpus.normalize import language_of
 from rag_lab.data.synthetic import PASSED_OVER, TABLE_ROW, entities
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import ChatReply, ChatRequest

@@ -14,11 +14,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_lab._kit.custom_code import CustomCodeError
-from rag_lab.models.json_repair import RepairError, read_json
 from rag_lab.models.protocols import LISTENER, ChatReply, ChatRequest, Message, split_thinking
 from rag_lab.records import Answer, Citation, Passage, Remembered, Trace
 from rag_lab.stages import stage as base
-from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate, RepairError, read_json
 from rag_lab.stages.context import render_passages
 from rag_lab.stages.extract import NOT_FOUND, extract_stage
 from rag_lab.stages.steps import READERS

@@ -10,11 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from rag_lab._kit.config_file import complaint_and_value, key_of
 from rag_lab._kit.custom_code import CustomCodeError
-from rag_lab.models.json_repair import Model, RepairError, read_as
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Remembered, Trace
 from rag_lab.stages import stage as base
-from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate, Model, RepairError, read_as
 from rag_lab.stages.stage import ChatStage, CustomStage, Exchange, Off, Outcome, Parts, Stage, chat_outcome, stage_of
 from rag_lab.stages.steps import FOLLOW_UPS, UNDERSTANDINGS
 

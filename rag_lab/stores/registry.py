@@ -18,7 +18,7 @@ from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
 from rag_lab.stores import engine
 from rag_lab.stores.config import STORES, VECTOR_STORES, StoreConfig
-from rag_lab.stores.quantized import QUANTIZED_VERSION
+from rag_lab.stores.engine import QUANTIZED_VERSION
 
 _FOLDER = "own"
 

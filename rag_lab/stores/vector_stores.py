@@ -24,8 +24,19 @@ import numpy as np
 
 from rag_lab._kit.machine import scratch_folder
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.engine import Cosines, EngineStore, Numbers, Positions, Rows, ServedStore, Server, batches, padded
-from rag_lab.stores.quantized import RESCORED, words_of_signs
+from rag_lab.stores.engine import (
+    RESCORED,
+    Cosines,
+    EngineStore,
+    Numbers,
+    Positions,
+    Rows,
+    ServedStore,
+    Server,
+    batches,
+    padded,
+    words_of_signs,
+)
 
 _COLLECTION = "children"
 _NEIGHBOURS, _EF_CONSTRUCTION, _EF_SEARCH = 32, 200, 800  # of each graph

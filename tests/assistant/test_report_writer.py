@@ -7,7 +7,7 @@ import pytest
 import rag_lab as rl
 from rag_lab.assistant import report_writer
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.users import permissions_of, read_users
+from rag_lab.corpus.rules import permissions_of, read_users
 from rag_lab.errors import ConfigError, DatasetError, RagLabError
 from rag_lab.models.protocols import ChatReply
 from rag_lab.pipeline import Pipeline

@@ -11,7 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from tolerance import FLOAT32
 
 from rag_lab.access import access_label
-from rag_lab.corpus import build_index, distractors
+from rag_lab.corpus import build_index, folder
 from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.corpus_index import CorpusIndex, locate_all, open_index
@@ -171,7 +171,7 @@ def test_what_a_killed_build_left_is_swept_away(corpus: Path, home: Path, embedd
 def test_a_file_that_changes_while_it_is_read_is_an_error(
     corpus: Path, home: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distractors, "file_digests", lambda files, cache: dict.fromkeys(files, "old"))
+    monkeypatch.setattr(folder, "file_digests", lambda files, cache: dict.fromkeys(files, "old"))
     with pytest.raises(DatasetError, match="changed while they were read"):
         open_index(corpus, CONFIG, embedder, home=home)
 

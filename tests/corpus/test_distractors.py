@@ -4,7 +4,7 @@ import pytest
 
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.corpus_index import locate_all, open_index
-from rag_lab.corpus.distractors import DISTRACTORS
+from rag_lab.corpus.folder import DISTRACTORS
 from rag_lab.errors import DatasetError
 from rag_lab.records import Evidence, Question
 from rag_lab.testing import HashEmbedder

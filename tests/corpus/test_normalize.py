@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.corpus.languages import language_of, main_language
-from rag_lab.corpus.normalize import join_words, normalize, normalize_documents
+from rag_lab.corpus.normalize import join_words, language_of, main_language, normalize, normalize_documents
 from rag_lab.records import Document
 
 

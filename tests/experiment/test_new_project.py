@@ -12,7 +12,7 @@ from rag_lab.errors import ConfigError, DatasetError
 from rag_lab.experiment.config import ExperimentConfig
 from rag_lab.experiment.new_project import Asked, file_for, new_project, run_name, write_file
 from rag_lab.experiment.plan import plan
-from rag_lab.models.failover import is_small_model
+from rag_lab.models.shared import is_small_model
 
 FILES = {"corpus", "README.md", "dataset.yaml", "experiment.yaml", "pipeline.yaml", "questions.jsonl"}
 

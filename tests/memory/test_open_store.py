@@ -20,9 +20,9 @@ from rag_lab._kit.machine import Process
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.ledger import Caller, Failing, Ledger, Made, Used
 from rag_lab.memory.open_store import VARIABLE, WAIT_VARIABLE, opened, opened_schema, opened_store
-from rag_lab.memory.rate_limits import RateLimitStore, Rates
 from rag_lab.memory.results import Memory, Work, checksum
 from rag_lab.models.remembered_vectors import RememberedEmbedder
+from rag_lab.models.remote.retries import RateLimitStore, Rates
 from rag_lab.records import Question, Trace
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.testing import HashEmbedder

@@ -8,7 +8,7 @@ from loopback_models import Scripted, gemini_server, ollama_server, openai_serve
 from rag_lab.errors import ModelError
 from rag_lab.experiment.stage_identities import limit_problems, model_problem, price_of
 from rag_lab.memory.results import Memory
-from rag_lab.models import failover, shared
+from rag_lab.models import shared
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote import ollama as ollama
 from rag_lab.records import Question, Trace
@@ -21,8 +21,8 @@ OFF = "http://127.0.0.1:9"  # where nothing listens
 @pytest.fixture(autouse=True)
 def _later(monkeypatch):
     """Each choice is made anew, as a minute later or in another process."""
-    monkeypatch.setattr(failover, "_HOLDS_S", -1.0)
-    monkeypatch.setattr(failover, "_chosen_of", {})
+    monkeypatch.setattr(shared, "_HOLDS_S", -1.0)
+    monkeypatch.setattr(shared, "_chosen_of", {})
     ollama._digest.cache_clear()
 
 
@@ -37,14 +37,14 @@ def test_the_first_answers_where_it_can_and_the_second_is_not_looked_at():
         model = shared.chat_model(text)
         assert shared.spec_of(model) == of(first)
         assert (first.looks, second.looks) == (["/api/tags"], [])
-    assert failover.chosen_models([text, "other"]) == {text: [of(first)]}
+    assert shared.chosen_models([text, "other"]) == {text: [of(first)]}
 
 
 @pytest.mark.parametrize(
     "seen", [Scripted(status=500), Scripted(status=401), Scripted(raw="<html>"), Scripted(delay_s=2)]
 )
 def test_the_second_plays_where_the_first_fails_its_check(seen, monkeypatch, caplog):
-    monkeypatch.setattr(failover, "CHECK_S", 0.5 if seen.delay_s else 20)
+    monkeypatch.setattr(shared, "CHECK_S", 0.5 if seen.delay_s else 20)
     with ollama_server() as first, openai_server(["Paris."]) as second, caplog.at_level(logging.WARNING):
         first.seen = seen
         model = shared.chat_model(f"{of(first)} | {of(second)}")
@@ -70,7 +70,7 @@ def test_where_none_answers_the_first_is_asked_and_says_why(caplog):
 
 
 def test_for_a_while_a_choice_holds_and_costs_no_look(monkeypatch):
-    monkeypatch.setattr(failover, "_HOLDS_S", 60.0)
+    monkeypatch.setattr(shared, "_HOLDS_S", 60.0)
     with ollama_server() as first, openai_server() as second:
         text = f"{of(first)} | {of(second)}"
         assert {shared.spec_of(shared.chat_model(text)) for _ in range(5)} == {of(first)}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.models.json_repair import RepairError, read_json
+from rag_lab.stages.chat_template import RepairError, read_json
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

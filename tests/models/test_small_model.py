@@ -2,10 +2,9 @@
 
 import pytest
 
-from rag_lab.models import failover as module
-from rag_lab.models.failover import small_model_note
+from rag_lab.models import shared as module
 from rag_lab.models.providers import ModelSpec
-from rag_lab.models.shared import chat_model
+from rag_lab.models.shared import chat_model, small_model_note
 
 
 @pytest.fixture(autouse=True)

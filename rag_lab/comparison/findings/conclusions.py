@@ -12,7 +12,7 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_sentence
 from rag_lab.evaluation.cutoff_caveats import shallow_sentences
-from rag_lab.models.failover import small_model_note
+from rag_lab.models.shared import small_model_note
 from rag_lab.runs import human_input, omissions, run_manifest
 from rag_lab.statistics.noise_components import noise_sentence
 from rag_lab.statistics.routing import ALL

@@ -26,14 +26,14 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import AnyMetric, parse_name, reads_of
 from rag_lab.memory.results import Dropped
 from rag_lab.models import protocols, remembered_vectors, shared
-from rag_lab.models.failover import chosen_models
 from rag_lab.models.hosted import PEAKS_MB
+from rag_lab.models.shared import chosen_models
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import QUERY_CLASSES, Problem, Score, Trace
 from rag_lab.runs import omissions, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
 from rag_lab.stages import run_stage
-from rag_lab.stages.retrieval.encoded_search import EncodedSearcher
+from rag_lab.stages.retrieval.search import EncodedSearcher
 from rag_lab.stages.stage import Outcome
 
 if TYPE_CHECKING:

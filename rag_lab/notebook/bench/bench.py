@@ -16,7 +16,7 @@ import yaml
 from markupsafe import Markup, escape
 
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.models.failover import small_model_note
+from rag_lab.models.shared import small_model_note
 from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
 from rag_lab.notebook.bench.toggles import BOXES, box_of_stage, fields, fields_of, is_off
 from rag_lab.notebook.clicked_page import KeptWidget

@@ -22,9 +22,16 @@ from rag_lab.corpus.chunk_store import FoundChunks
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
 from rag_lab.records import Hit, Level, Question, Trace
-from rag_lab.stages.retrieval.encoded_search import ROLES, EncodedSearcher
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
-from rag_lab.stages.retrieval.search import RETRIEVE_HYDE, DenseSearcher, HydeSearch, SparseSearcher, TextSearch
+from rag_lab.stages.retrieval.search import (
+    RETRIEVE_HYDE,
+    ROLES,
+    DenseSearcher,
+    EncodedSearcher,
+    HydeSearch,
+    SparseSearcher,
+    TextSearch,
+)
 from rag_lab.stages.retrieval.select import SearchMmr
 from rag_lab.stages.stage import Off, Outcome, Parts, Stage, module_stage, timed_call
 from rag_lab.stages.steps import HYDE_WRITERS, SEARCHES

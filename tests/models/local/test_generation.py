@@ -6,9 +6,9 @@ import jsonschema
 import pytest
 
 from rag_lab.errors import ModelError
-from rag_lab.models.json_repair import read_json
 from rag_lab.models.local.transformers import TransformersChat, check_batch, is_sampled, sampling_of
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.stages.chat_template import read_json
 from rag_lab.stages.generate import SCHEMA
 from rag_lab.testing import ScriptedChat
 

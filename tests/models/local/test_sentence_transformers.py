@@ -7,9 +7,9 @@ from tokenizers.pre_tokenizers import Whitespace
 from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
-from rag_lab.models.failover import missing_requirement
 from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder, StaticEmbedder
 from rag_lab.models.providers import EMBEDDERS
+from rag_lab.models.shared import missing_requirement
 from rag_lab.models.weights import packaged
 
 TEXTS = ["The press runs at 140 bar.", "x", "The oven's filter is changed every month. " * 20, ""]

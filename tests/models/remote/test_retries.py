@@ -15,7 +15,6 @@ from postgres import needs_postgres, postgres_server
 
 from rag_lab.errors import ModelError
 from rag_lab.memory.ledger import LEDGER_VARIABLE, Caller, Ledger
-from rag_lab.memory.rate_limits import Rates
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.remote import retries
 from rag_lab.models.remote.embedders import GeminiEmbedder
@@ -25,6 +24,7 @@ from rag_lab.models.remote.retries import (
     TIME_OUTS,
     CallFailed,
     CircuitBreaker,
+    Rates,
     RetryPolicy,
     in_parallel,
     open_breaker_sentences,
@@ -233,7 +233,7 @@ def test_an_embedding_model_that_hangs_is_given_up_for_all_variants(ledger, monk
 
 ASKED = ChatRequest((Message("user", "Where?"),))
 ANOTHER_PROCESS = """
-from rag_lab.memory.rate_limits import Rates
+from rag_lab.models.remote.retries import Rates
 from rag_lab.models.remote.retries import RetryPolicy
 waits = []
 RetryPolicy(rates=Rates(requests=2), sleep=waits.append).wait("a model", "m", 0)
@@ -313,8 +313,8 @@ import sys, time
 ahead_s, url = float(sys.argv[1]), sys.argv[2]
 true_time = time.time
 time.time = lambda: true_time() + ahead_s
-from rag_lab.memory import rate_limits
-rate_limits.WINDOW_S = 3.0
+from rag_lab.models.remote import retries
+retries.WINDOW_S = 3.0
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.shared import chat_model
 model = chat_model(f"openai:tiny?base_url={url}&requests_per_minute=4&concurrency=4")

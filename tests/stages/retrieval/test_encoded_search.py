@@ -17,8 +17,7 @@ from rag_lab.models.protocols import unit_vectors
 from rag_lab.models.providers import SPARSE_ENCODERS
 from rag_lab.models.shared import model_of
 from rag_lab.records import Question, Trace
-from rag_lab.stages.retrieval.encoded_search import EncodedSearcher
-from rag_lab.stages.retrieval.search import TextSearch
+from rag_lab.stages.retrieval.search import EncodedSearcher, TextSearch
 from rag_lab.stores import encoded
 from rag_lab.testing.doubles import WITHHELD, sample_index
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.memory.rate_limits import WINDOW_S, RateLimitStore, Rates, Sent, next_moment
+from rag_lab.models.remote.retries import WINDOW_S, RateLimitStore, Rates, Sent, next_moment
 
 
 class Clock:
