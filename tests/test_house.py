@@ -155,10 +155,10 @@ MOST_LINES = {
     "ground": 1_405,  # 1_100
     "_kit": 1_934,  # 1_800
     "memory": 1_215,  # 1_300
-    "models": 7_240,  # 7_300
+    "models": 7_236,  # 7_300
     "stores": 1_591,  # 1_500
     "corpus": 4_885,  # 4_600
-    "data": 2_194,  # 2_100
+    "data": 2_189,  # 2_100
     "stages": 4_800,  # 4_100
     "assistant": 580,  # 750
     "questions": 908,  # 600
@@ -177,7 +177,7 @@ MOST_MODULES = 275
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 32  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 26  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

@@ -173,12 +173,12 @@ class _Worker:
 worker = _Worker()
 
 
-def _load(path: str, source: str, reader: str) -> Any:
-    file = Path(path)
-    return loading.loaded_json(load(file, source, {file.suffix.lower(): FILE_READERS.find(reader).value}))
-
-
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {"load": _load, **PAGES}
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "load": lambda path, source, name: loading.loaded_json(
+        load(Path(path), source, {Path(path).suffix.lower(): FILE_READERS.find(name).value})
+    ),
+    **PAGES,
+}
 
 
 def main() -> None:

@@ -56,12 +56,13 @@ def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int)
     for find in (_headings, partial(_subjects, times=2), partial(_subjects, times=1)):
         if asked:
             break
-        topics = {
-            source: [
-                (topic, (source, number)) for number, text in enumerate(texts) for topic in find(_plain_lines(text))
-            ]
-            for source, texts in sorted(pages.items())
-        }
+        topics: dict[str, list[tuple[str, tuple[str, int]]]] = {}
+        for source, texts in sorted(pages.items()):
+            of_file = topics[source] = []
+            for number, text in enumerate(texts):
+                lines = [] if PASSED_OVER.search(text) else text.splitlines()
+                plain = ["|" if TABLE_ROW.match(_LIST_MARK.sub("", line.strip(), count=1)) else line for line in lines]
+                of_file += [(topic, (source, number)) for topic in find(plain)]
         where = Counter(topic.casefold() for found in topics.values() for topic, _ in found)
         for topic, page in (item for row in zip_longest(*topics.values()) for item in row if item):
             beginnings = _beginnings(topic)
@@ -71,12 +72,6 @@ def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int)
                 used.add(page)
     sentence = _SENTENCES.get(language, _SENTENCES["english"])
     return [Question(f"q{n}", sentence.format(topic), tags=(DRAFTED,)) for n, topic in enumerate(asked, start=1)]
-
-
-def _plain_lines(text: str) -> list[str]:
-    """Return the lines of a page, `|` for a row of a table; none of a page of signatures or contents."""
-    lines = [] if PASSED_OVER.search(text) else text.splitlines()
-    return ["|" if TABLE_ROW.match(_LIST_MARK.sub("", line.strip(), count=1)) else line for line in lines]
 
 
 def _headings(lines: Sequence[str]) -> Iterator[str]:

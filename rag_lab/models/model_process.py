@@ -132,19 +132,15 @@ class ModelProcess:
 
     def _reply(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            value, peak_mb = peak_of(lambda: _computed(asked))
+            kind = next(kind for kind in providers.MODEL_KINDS if kind.name == asked["kind"])
+            call = getattr(shared.model_of(kind, asked["model"]), asked["do"])
+            value, peak_mb = peak_of(lambda: call(hosted.CALLS[asked["do"]].validate_python(asked["value"])))
         except Exception as error:  # whatever a library raises is told where it was asked
             return {"error": hosted.error_sent(error)}
         finally:
             with suppress(OSError):  # when it was last used
                 os.utime(self.folder / f"{self.name}.holder")
         return {"value": value, "peak_mb": peak_mb}
-
-
-def _computed(asked: Mapping[str, Any]) -> Any:
-    kind = next(kind for kind in providers.MODEL_KINDS if kind.name == asked["kind"])
-    call = getattr(shared.model_of(kind, asked["model"]), asked["do"])
-    return call(hosted.CALLS[asked["do"]].validate_python(asked["value"]))
 
 
 def _end(holder: hosted.ProcessRecord, folder: Path) -> None:

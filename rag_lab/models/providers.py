@@ -93,13 +93,13 @@ class Provider(BuiltIn):
 
 
 def _provider(options: Mapping[str, Any], env: Sequence[str] = (), **rest: Any) -> Provider:
-    return Provider(**rest, options={name: _option(**one) for name, one in options.items()}, env=tuple(env))
-
-
-def _option(kind: str, choices: str | Sequence[str] = (), **rest: Any) -> Option:
     types = {one.__name__: one for one in (str, int, float, bool)}
-    listed: Sequence[str] = getattr(gguf, choices) if isinstance(choices, str) else choices
-    return Option(types[kind], choices=tuple(listed), **rest)
+    typed = {}
+    for name, one in options.items():
+        choices = one.get("choices", ())
+        listed = tuple(getattr(gguf, choices) if isinstance(choices, str) else choices)
+        typed[name] = Option(**{**one, "kind": types[one["kind"]], "choices": listed})
+    return Provider(**rest, options=typed, env=tuple(env))
 
 
 CHAT_MODELS, EMBEDDERS, CROSS_ENCODERS, QUERY_LIKELIHOODS, LATE_INTERACTIONS, SPARSE_ENCODERS = kinds_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -27,11 +27,11 @@ class StoreInfo(BuiltIn):
     quantized: tuple[VectorKind, ...] = ()  # the kinds of vectors that it can hold, float32 not counted
 
 
-def _store(needs: str, **rest: Any) -> StoreInfo:
-    return StoreInfo(summary=f"vectors in {needs}", needs=needs, install="rag_lab[stores]", **rest)
-
-
-(VECTOR_STORES,) = kinds_of(Path(__file__).with_name("modules.yaml"), "rag_lab.stores", _store)
+(VECTOR_STORES,) = kinds_of(
+    Path(__file__).with_name("modules.yaml"),
+    "rag_lab.stores",
+    lambda needs, **rest: StoreInfo(summary=f"vectors in {needs}", needs=needs, install="rag_lab[stores]", **rest),
+)
 STORES = cast(Mapping[str, StoreInfo], VECTOR_STORES.built_in)
 STORE_NAMES = tuple(STORES)
 
