@@ -12,8 +12,8 @@ RAG_LAB = House(REPOSITORY / "rag_lab")
 # A room imports only rooms that stand before it.
 ROOMS = [
     "rich_display", "redaction", "records", "errors", "access", "_kit", "memory", "models", "stores",
-    "corpus", "data", "stages", "config", "pipeline", "assistant", "statistics", "questions", "corpus_profile",
-    "evaluation", "runs", "comparison", "report", "experiment", "notebook", "testing", "cli",
+    "corpus", "data", "stages", "sources", "config", "pipeline", "assistant", "statistics", "questions",
+    "corpus_profile", "evaluation", "runs", "comparison", "report", "experiment", "notebook", "testing", "cli",
 ]  # fmt: skip
 
 # The room that imports, the room below it that is imported: why there is no other way. At most two.
@@ -160,6 +160,7 @@ MOST_LINES = {
     "corpus": 4_885,  # 4_600
     "data": 2_189,  # 2_100
     "stages": 4_800,  # 4_100
+    "sources": 896,  # 700
     "assistant": 580,  # 750
     "questions": 908,  # 600
     "corpus_profile": 327,  # 400
@@ -168,12 +169,12 @@ MOST_LINES = {
     "runs": 1_364,  # 1_200
     "comparison": 5_337,  # 4_400
     "report": 3_288,  # 2_700
-    "experiment": 8_266,  # 7_600
+    "experiment": 8_267,  # 7_600
     "notebook": 2_736,  # 2_600
     "testing": 869,  # 1_200
-    "cli": 2_721,  # 2_300
+    "cli": 2_815,  # 2_300
 }
-MOST_MODULES = 275
+MOST_MODULES = 281
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

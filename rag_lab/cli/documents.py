@@ -10,7 +10,7 @@ import typer
 
 from rag_lab.cli import completion
 from rag_lab.cli.shared_options import DryRun, Settings, open_pipeline, parse_settings
-from rag_lab.cli.shell import next_steps
+from rag_lab.cli.shell import interrupts, next_steps
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import visible_json
 
@@ -68,6 +68,62 @@ def index(
         typer.echo(f"  {problem}", err=True)
     same = "".join(f" --set {shlex.quote(setting)}" for setting in settings or ())
     next_steps(f'rag-lab ask "..." --dataset {shlex.quote(dataset)}{same}   asks these documents')
+
+
+def ingest(
+    connectors: Annotated[
+        Path, typer.Argument(metavar="CONNECTORS.yaml", help="Which sources, as docs/sources.md says.")
+    ],
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what changes, until Ctrl-C.")] = False,
+    index_: Annotated[bool, typer.Option("--index", help="Embed what changed at once, too.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what is new, changed and gone; write nothing.")
+    ] = False,
+    status: Annotated[bool, typer.Option("--status", help="Say how old what the corpus knows is, and stop.")] = False,
+    settings: Settings = None,
+) -> None:
+    """Keep a corpus equal to what folders, databases, streams and web services hold.
+
+    What is new or changed is fetched, what is gone is deleted. A source that is down is named and tried again; the
+    corpus keeps what it knows of it. Ctrl-C ends it after the batch, and the same command goes on.
+    """
+    import threading
+    from datetime import datetime
+
+    from tqdm.auto import tqdm
+
+    from rag_lab.sources.config import read_connectors
+    from rag_lab.sources.follow import ingest as look_at_all
+    from rag_lab.sources.ingestion import Ingestion, Pass
+
+    folder, listed = read_connectors(connectors)
+    where, stop, shown = shlex.quote(str(folder)), threading.Event(), set[str]()
+    if status:
+        for name, n, seen, failure in Ingestion(folder, listed).status():
+            known = f"as of {datetime.fromtimestamp(seen):%Y-%m-%d %H:%M:%S}" if seen else "never listed whole"
+            absent = "" if any(name == each.name for each in listed) else f"; no longer in {connectors.name}"
+            typer.echo(f"{name}: {n:,} documents, {known}{failure and f'; down: {failure}'}{absent}")
+        return
+
+    def tell(found: Pass) -> None:
+        news = bool(found.new or found.changed or found.gone or found.failure)
+        if news or not follow:
+            typer.echo(str(found))
+        for sentence in (text for text in found.problems.values() if text not in shown):
+            shown.add(sentence)
+            typer.echo(f"  {sentence}", err=True)
+        if index_ and news and not dry_run and any((folder / "corpus").rglob("*.*")):
+            open_pipeline(str(folder), settings).index.ensure_vectors()
+
+    with tqdm(desc="ingesting", unit="key", disable=None) as bar, interrupts(stop.set):
+        ingestion = Ingestion(folder, listed, bar.update)
+        with nullcontext() if dry_run else ingestion.writing():
+            found = look_at_all(ingestion, follow, tell, stop, dry_run)
+    if down := [each.source for each in found if each.failure]:
+        typer.echo(f"Down: {', '.join(down)}; the corpus keeps what it knew of them.", err=True)
+        raise typer.Exit(1)
+    if not dry_run:
+        next_steps(f'rag-lab ask "..." --dataset {where}   asks what the sources hold now')
 
 
 def profile(

@@ -19,6 +19,7 @@ from rag_lab.models.providers import (
     QUERY_LIKELIHOODS,
     SPARSE_ENCODERS,
 )
+from rag_lab.sources.source import SOURCES
 from rag_lab.stages import steps
 from rag_lab.stores.config import VECTOR_STORES
 
@@ -35,7 +36,16 @@ class ModuleKind:
 
 
 _KINDS = (
-    *(FILE_READERS, SPLITTERS, EMBEDDERS, VECTOR_STORES, steps.UNDERSTANDINGS, steps.REWRITINGS, steps.HYDE_WRITERS),
+    *(
+        FILE_READERS,
+        SOURCES,
+        SPLITTERS,
+        EMBEDDERS,
+        VECTOR_STORES,
+        steps.UNDERSTANDINGS,
+        steps.REWRITINGS,
+        steps.HYDE_WRITERS,
+    ),
     *(steps.SEARCHES, steps.FUSIONS, steps.RERANKERS, CROSS_ENCODERS, QUERY_LIKELIHOODS, LATE_INTERACTIONS),
     SPARSE_ENCODERS,
     *(steps.SELECTIONS, steps.CONTEXTS, steps.READERS, CHAT_MODELS, METRICS, DESIGNS),

@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TextIO, cast
@@ -31,7 +31,7 @@ FIRST = (
     ("rag-lab vary rerank.name=none,query_likelihood", "does reranking pay?"),
 )
 GROUPS = {
-    "Your documents": ("new", "profile", "index", "ask", "chat", "write", "questions", "datasets"),
+    "Your documents": ("new", "profile", "index", "ingest", "ask", "chat", "write", "questions", "datasets"),
     "Experiments": ("demo", "run", "vary", "plan", "sweep", "worker"),
     "Results": ("status", "open", "compare", "labels", "gate", "report", "export", "bundle", "verify"),
     "The workbench": ("modules", "models", "judge", "store", "doctor"),
@@ -137,6 +137,25 @@ def stopped_in_order() -> Iterator[None]:
     finally:
         for one in ends:
             signal.signal(one, signal.SIG_DFL)
+
+
+@contextmanager
+def interrupts(ask_to_end: Callable[[], object]) -> Iterator[None]:
+    """Let Ctrl-C, or a request to end, ask the block to end in order; a second one ends it at once."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(*_: Any) -> None:
+        ask_to_end()
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+    try:
+        for one in before:
+            signal.signal(one, ask)
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 _LINE_UP = re.compile(r"(?:\x1b\[A)+")  # how a progress bar goes back to its line

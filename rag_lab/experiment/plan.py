@@ -28,6 +28,7 @@ from rag_lab.rich_display import rich_display
 from rag_lab.runs.human_input import margin_problems
 from rag_lab.runs.omissions import left_out
 from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.sources.follow import settled
 from rag_lab.stores.registry import store_problem
 
 _LONGEST = 64  # of an experiment's name
@@ -278,7 +279,7 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
     name = draft.config.dataset
     path = folder / Path(name).expanduser()
     try:
-        dataset = Dataset.load(path if path.exists() and name not in dict(list_datasets()) else name)
+        dataset = settled(Dataset.load(path if path.exists() and name not in dict(list_datasets()) else name))
     except DatasetError as error:
         problems.append(f"dataset: {error}")
         return None

@@ -1,0 +1,250 @@
+"""connectors.yaml: which sources are ingested, how a record becomes a document, and whose it is.
+
+A secret stands in the environment: `${NAME}` in an option is replaced by the variable NAME when the source is opened.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from rag_lab._kit.config_file import Section, complaint_and_value, key_of, read_mapping
+from rag_lab._kit.digest import digest
+from rag_lab._kit.registry import construct
+from rag_lab.corpus.rules import Attributes
+from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.shared import chat_model
+from rag_lab.redaction import holds_secret, names_secret, one_line
+from rag_lab.sources.source import SOURCES, Content, Entry, Source, UnusableItem
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_MARKUP = 2  # raised when the same settings make another document of a record
+SUFFIX = ".md"
+_SUFFIXES = re.compile(r"\.(?!documents$)[A-Za-z0-9]{1,12}")  # a .documents file would name itself
+_ASKED = (
+    "Write each of these records as a short text with all that it says, for people who search it. Keep names, numbers "
+    'and codes as they are. Reply with JSON alone: {"items": [{"id": "...", "text": "..."}]}, an item a record.\n\n'
+)
+_AT_ONCE = 5  # records in one call
+_TOKENS = 400  # of each reply, for a record
+_ITEM = {
+    "type": "object",
+    "required": ["id", "text"],
+    "properties": {"id": {"type": "string"}, "text": {"type": "string"}},
+}
+_REPLY = {"type": "object", "required": ["items"], "properties": {"items": {"type": "array", "items": _ITEM}}}
+
+
+@dataclass(frozen=True)
+class Formatter:
+    """Makes documents of records. An empty template writes every column on a line."""
+
+    template: str = ""
+    model: str = ""
+    max_mb: float = 20.0
+
+    def __post_init__(self) -> None:
+        _ = self._template
+
+    @cached_property
+    def _template(self) -> Any:
+        from jinja2 import StrictUndefined, TemplateSyntaxError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+        try:
+            return environment.from_string(self.template) if self.template else None
+        except TemplateSyntaxError as error:
+            raise ValueError(f"the template is not Jinja ({error.message})") from None
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what can change the text of a record."""
+        asks = {"model": dict(chat_model(self.model).identity()), "prompt": _ASKED} if self.model else {}
+        return {"template": self.template, **asks}
+
+    def texts(
+        self, items: Sequence[tuple[Entry, Content | RagLabError]]
+    ) -> Iterator[tuple[Entry, str | Path | RagLabError]]:
+        """Yield each document: a text, a file as it is, or why there is none."""
+        records = [(entry, content) for entry, content in items if self.model and isinstance(content, Mapping)]
+        written: dict[str, str | UnusableItem] = {}
+        for start in range(0, len(records), _AT_ONCE):
+            written |= self._written(records[start : start + _AT_ONCE])
+        for entry, content in items:
+            found: str | Content | RagLabError = written.get(entry.key, content)
+            if isinstance(found, Mapping):
+                found = self._rendered(found)
+            yield entry, self._sized(found) if isinstance(found, str | Path) else found
+
+    def _sized(self, found: str | Path) -> str | Path | RagLabError:
+        if isinstance(found, Path) and not _SUFFIXES.fullmatch(found.suffix):
+            return UnusableItem(
+                f"its suffix is {found.suffix!r}; a document has one of letters and digits, as .pdf or .md."
+            )
+        n_bytes = found.stat().st_size if isinstance(found, Path) else len(found.encode(errors="replace"))
+        if n_bytes > self.max_mb * 2**20:
+            return UnusableItem(
+                f"it has {n_bytes / 2**20:,.0f} MiB, more than max_mb ({self.max_mb:g}); split it or raise that."
+            )
+        return found
+
+    def _rendered(self, record: Mapping[str, Any]) -> str | UnusableItem:
+        if self._template is None:
+            lines = (f"{name}: {value}" for name, value in record.items() if value not in (None, ""))
+            return "\n\n".join(lines)
+        try:
+            return str(self._template.render(record))
+        except Exception as error:  # whatever a template does with a value that it was not written for
+            return UnusableItem(f"the template fails ({one_line(str(error), 120)}); mend it or the record.")
+
+    def _written(self, records: Sequence[tuple[Entry, Any]]) -> dict[str, str | UnusableItem]:
+        """Return the text that the model wrote of each record, or why there is none."""
+        asked = [{"id": entry.key, **content} for entry, content in records]
+        text = _ASKED + json.dumps(asked, ensure_ascii=False, default=str)
+        request = ChatRequest((Message("user", text),), _TOKENS * len(records), json_schema=_REPLY)
+        (reply,) = chat_model(self.model, "formatter").generate([request])
+        if reply.transient:
+            raise ConfigError(f"the formatter {self.model} does not answer: {reply.error}")
+        try:
+            items = json.loads(reply.text[reply.text.index("{") : reply.text.rindex("}") + 1])["items"]
+            found = [(str(item["id"]), str(item["text"])) for item in items]
+        except (ValueError, LookupError, TypeError):
+            found = []
+        wanted, got = {entry.key for entry, _ in records}, [key for key, _ in found]
+        bad = UnusableItem(
+            f"the formatter {self.model} wrote no text with its id alone; ask another model, or use a template."
+        )
+        if strangers := set(got) - wanted:
+            bad = UnusableItem(f"the formatter {self.model} wrote of {min(strangers)!r}, unasked; ask another model.")
+            return dict.fromkeys(wanted, bad)
+        return {key: dict(found)[key] if got.count(key) == 1 else bad for key in wanted}
+
+
+class Columns(Section):
+    """The columns of a record that say whose its document is."""
+
+    namespace: str = ""
+    permissions: str = ""  # a list, or text with commas
+
+
+class Connector(Section):
+    """One source and what becomes of its items."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$")
+    kind: Annotated[str, SOURCES, AfterValidator(SOURCES.check)]
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    namespace: str | None = None  # the name where left out; '' for none
+    permission: str | None = None  # likewise; '' where everybody may see
+    attributes: Columns = Columns()
+    template: str = ""  # Jinja; the columns are its variables
+    formatter: str = ""  # a chat model that writes the documents, in place of a template
+    max_mb: float = Field(20, gt=0)  # of one item
+    every_s: float = Field(60, ge=0.1)  # between two listings, where no event says more
+
+    @model_validator(mode="after")
+    def _check(self) -> "Connector":
+        if self.template and self.formatter:
+            raise ValueError("has a template and a formatter; give one of them")
+        _ = self.made_of
+        return self
+
+    @cached_property
+    def made_of(self) -> Formatter:
+        """What makes a document of a record."""
+        return Formatter(self.template, self.formatter, self.max_mb)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of whatever makes another document of the same record; it is part of each fingerprint."""
+        kept = self.model_dump(exclude={"every_s"}, mode="json")
+        return digest([_MARKUP, kept, dict(self.made_of.identity())])[:16]
+
+    def label(self, record: Mapping[str, Any]) -> Attributes:
+        """Return whose the document of a record is, and who may see it."""
+        columns = self.attributes
+        missing = [name for name in (columns.namespace, columns.permissions) if name and record.get(name) in (None, "")]
+        if missing:  # what nobody is named for must not become public
+            raise ConfigError(f"the column {missing[0]!r}, which says whose it is, is empty or missing; fill it.")
+        namespace = str(record[columns.namespace]) if columns.namespace else self.namespace
+        given = record[columns.permissions] if columns.permissions else self.permission
+        namespace, given = (self.name if one is None else one for one in (namespace, given))
+        names = given.split(",") if isinstance(given, str) else given
+        permissions = (str(name).strip() for name in names)
+        return Attributes(namespace.strip(), tuple(sorted(filter(None, permissions))))
+
+    def open(self) -> Source:
+        """Return the source, its options filled in from the environment."""
+        what = f"source {self.name!r} ({self.kind})"
+        options = {name: _filled(value, f"{self.name}: {name}") for name, value in self.options.items()}
+        if self.kind in SOURCES.built_in:
+            source: Source = construct(SOURCES.find(self.kind).value, options, what, SOURCES.call)
+        elif "?" in self.kind:
+            raise ConfigError(f"The {what} takes its parameters from `options`, not from its name.")
+        else:
+            source = construct(SOURCES.load(self.kind), options, what, SOURCES.call)
+        return source
+
+
+class Connectors(Section):
+    """What connectors.yaml holds."""
+
+    dataset: str = "."  # whose corpus is written, from the file's folder
+    connectors: list[Connector] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> "Connectors":
+        names = [connector.name for connector in self.connectors]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise ValueError(f"has two connectors named {twice!r}; give each its own name")
+        return self
+
+
+def read_connectors(path: Path) -> tuple[Path, list[Connector]]:
+    """Return the folder of the data set that a connectors.yaml names, and its connectors."""
+    try:
+        found = Connectors.model_validate(read_mapping(path))
+    except ValidationError as error:
+        fields = {*Connectors.model_fields, *Connector.model_fields}
+        faults = (
+            unknown_name("key", key_of(detail), fields)
+            if detail["type"] == "extra_forbidden"
+            else f"{key_of(detail)}: {complaint_and_value(detail)}"
+            for detail in error.errors()
+        )
+        raise ConfigError(f"{path}: {'; '.join(faults)}") from None
+    for connector in found.connectors:
+        for name, value in connector.options.items():
+            _refuse_secret(f"{path}: {connector.name}: {name}", name, value)
+    return path.parent / Path(found.dataset).expanduser(), found.connectors
+
+
+def _refuse_secret(where: str, name: str, value: Any) -> None:
+    """Refuse a secret that stands in the file itself."""
+    if isinstance(value, Mapping):
+        for inner, text in value.items():
+            _refuse_secret(f"{where}.{inner}", inner, text)
+    elif (
+        isinstance(value, str)
+        and value
+        and not _VARIABLE.search(value)
+        and (holds_secret(value) or (names_secret(name) and name != "key"))
+    ):
+        raise ConfigError(f"{where} may hold a secret; put it into the environment and write ${{NAME}} here.")
+
+
+def _filled(value: Any, where: str) -> Any:
+    """Return an option with the variables of the environment that it names."""
+    if isinstance(value, Mapping):
+        return {name: _filled(inner, f"{where}.{name}") for name, inner in value.items()}
+    if not isinstance(value, str):
+        return value
+    if missing := next((name for name in _VARIABLE.findall(value) if name not in os.environ), ""):
+        raise ConfigError(f"{where} names the variable {missing}, which is not set; set it in the environment or .env.")
+    return _VARIABLE.sub(lambda found: os.environ[found[1]], value)

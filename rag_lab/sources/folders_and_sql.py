@@ -1,0 +1,124 @@
+"""Sources that list all their keys: the files of a folder, and the rows of a SQL database, by SQLAlchemy."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Event
+from typing import Any, ClassVar
+
+from rag_lab._kit.digest import digest
+from rag_lab.corpus.folder import refusal, sources_below
+from rag_lab.sources.source import Content, Entry, Source, UnusableItem
+
+_ROWS = 1000  # fetched at a time
+_LOOK_S = 1.0  # how long a wait for a notice lasts before it looks whether to end
+
+
+@dataclass(frozen=True, eq=False)
+class FolderSource(Source):
+    """The files below a folder, by their paths; size and time of a file are its fingerprint."""
+
+    path: Path
+    suffixes: tuple[str, ...] = ()  # of the files that are taken; all where there are none
+    version: ClassVar[int] = 1
+
+    def entries(self, cursor: str) -> Iterator[Entry]:
+        """Yield the files that are there now."""
+        folder = self.path.expanduser()
+        if not folder.is_dir():
+            raise OSError(f"there is no folder {folder}")
+        names, closed = sources_below(folder)
+        if closed:  # what lies below is not known, so it is not gone
+            raise OSError(str(closed[0]))
+        for name in names:
+            file = folder / name
+            if self.suffixes and file.suffix.lower() not in self.suffixes:
+                continue
+            if reason := refusal(file, folder):
+                yield Entry(name.encode(errors="backslashreplace").decode(), problem=reason)
+                continue
+            status = file.stat()
+            yield Entry(name, f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}", status.st_mtime, raw=file)
+
+    def contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Content | UnusableItem]]:
+        """Yield the path of each file that is still there."""
+        yield from ((entry, entry.raw) for entry in entries if entry.raw.is_file())
+
+    def watch(self, changed: Callable[[], None], stop: Event) -> None:
+        """Call `changed` when files change."""
+        from watchfiles import watch
+
+        for _ in watch(self.path.expanduser(), stop_event=stop, debounce=200, step=50, raise_interrupt=False):
+            changed()
+
+
+@dataclass(frozen=True, eq=False)
+class SqlSource(Source):
+    """The rows of `query`, one an item.
+
+    Where `version` names a column, keys and versions alone are listed, and rows are read that differ; it must differ
+    wherever the row does. Without it, all rows are read at each listing.
+    """
+
+    url: str
+    query: str
+    key: str
+    version_column: str = ""
+    notify: str = ""  # PostgreSQL: the channel of which a NOTIFY says that rows changed
+    version: ClassVar[int] = 1
+
+    @cached_property
+    def _engine(self) -> Any:
+        from sqlalchemy import create_engine
+
+        return create_engine(self.url, pool_pre_ping=True, hide_parameters=True)
+
+    def _rows(self, columns: Sequence[str], *raw: Any) -> Iterator[Any]:
+        """Yield the rows of the query, with these columns or all, a thousand at a time; of some keys where given."""
+        from sqlalchemy import column, select, text
+
+        known: list[Any] = [column(name) for name in dict.fromkeys([self.key, *columns])]
+        # Names are qualified: SQLite takes one that is quoted and no column for a text.
+        listed = text(self.query.strip().rstrip(";")).columns(*known).subquery("listed")
+        wanted: list[Any] = [listed.c[name] for name in columns] or [text("*")]
+        found = select(*wanted).select_from(listed)
+        if raw:
+            found = found.where(listed.c[self.key].in_(raw))
+        with self._engine.connect() as connection:
+            yield from connection.execution_options(yield_per=_ROWS).execute(found).mappings()
+
+    def entries(self, cursor: str) -> Iterator[Entry]:
+        """Yield the key and the version of each row."""
+        for row in self._rows([self.key, self.version_column] if self.version_column else ()):
+            key, version = row[self.key], row[self.version_column] if self.version_column else ""
+            if key is None or version is None:
+                yield Entry(f"{key}", problem="the row has no key or no version; fill both columns.")
+            elif self.version_column:
+                moment = version.timestamp() if hasattr(version, "timestamp") else version
+                yield Entry(str(key), str(version), moment if isinstance(moment, int | float) else None, raw=key)
+            else:
+                record = dict(row)
+                yield Entry(str(key), digest({name: repr(value) for name, value in record.items()}), content=record)
+
+    def contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Content | UnusableItem]]:
+        """Yield the rows with these keys; of two with one key the first."""
+        waiting = {entry.raw: entry for entry in entries}
+        for row in self._rows((), *waiting) if waiting else ():
+            if entry := waiting.pop(row[self.key], None):
+                yield entry, dict(row)
+
+    def watch(self, changed: Callable[[], None], stop: Event) -> None:
+        """Call `changed` at each NOTIFY on the channel, where one is named."""
+        if not self.notify:
+            return
+        import psycopg
+        from psycopg.sql import SQL, Identifier
+
+        address = self._engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(SQL("LISTEN {}").format(Identifier(self.notify)))
+            changed()  # what was notified before is not heard
+            while not stop.is_set():
+                for _ in connection.notifies(timeout=_LOOK_S):
+                    changed()

@@ -1,0 +1,103 @@
+"""Looking at sources, once or for as long as they change: events, intervals, growing pauses; a sweep's own state.
+
+A source that is down is tried again, later each time, while the others go on.
+"""
+
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rag_lab._kit.digest import whole_folder
+from rag_lab._kit.home import home
+from rag_lab.corpus.rules import CORPUS_FOLDER
+from rag_lab.data.dataset import Dataset
+from rag_lab.sources.ingestion import STATE, Ingestion, Pass, batch_lock
+from rag_lab.sources.source import Source
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_ATTEMPTS = 3  # at a source that is down, where nothing is followed
+_LOOK_S = 0.05  # how long a wait lasts before it looks what changed
+
+
+def ingest(
+    ingestion: Ingestion, follow: bool, tell: Callable[[Pass], object], stop: threading.Event, dry: bool = False
+) -> list[Pass]:
+    """Look at each source, or follow them until `stop` is set; return what was found at each in the end."""
+    sources = {name: connector.open() for name, connector in ingestion.connectors.items()}
+    ingestion.stops = stop.is_set
+    changed = {name: threading.Event() for name in sources}
+    for name, source in sources.items() if follow else ():
+        threading.Thread(target=_watch, args=(source, changed[name].set, stop), daemon=True).start()
+    due, failures, last = dict.fromkeys(sources, 0.0), dict.fromkeys(sources, 0), dict[str, Pass]()
+    while not stop.is_set():
+        for name, source in sources.items():
+            is_due = time.monotonic() >= due[name] or (changed[name].is_set() and not failures[name])
+            if stop.is_set() or not is_due:
+                continue
+            changed[name].clear()
+            last[name] = found = ingestion.look(name, source, dry)
+            failures[name] = failures[name] + 1 if found.failure else 0
+            tell(found)
+            due[name] = time.monotonic() + (_pause(failures[name]) or ingestion.connectors[name].every_s)
+        again = [name for name, n in failures.items() if 0 < n < _ATTEMPTS]
+        if not follow and not again:
+            break
+        if not follow:
+            due |= {name: float("inf") for name in sources if name not in again}
+        stop.wait(_LOOK_S)
+    return list(last.values())
+
+
+def _pause(failures: int) -> float:
+    """Return how long to wait after so many failures in a row: twice as long each time, and not all at one moment."""
+    longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (failures - 1))
+    return longest * random.uniform(0.75, 1.0) if failures else 0.0  # noqa: S311 - no secret
+
+
+def _watch(source: Source, changed: Callable[[], None], stop: threading.Event) -> None:
+    """Hear of changes until `stop`; a source that is down is heard again later, and listed at intervals meanwhile."""
+    failures = 0
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            source.watch(changed, stop)
+            return
+        except Exception:  # whatever it is, a listing meets it, too, and names it
+            failures = 1 if time.monotonic() - began > _LONGEST_PAUSE_S else failures + 1
+            stop.wait(_pause(failures))
+
+
+def settled(dataset: Dataset) -> Dataset:
+    """Return a data set that sources write as it is between two batches, in a folder that nobody writes any more.
+
+    Files appear by renaming, so a link to one is what it was. A data set that no source writes is itself.
+    """
+    if not (dataset.path / STATE).exists():
+        return dataset
+    with batch_lock(dataset.path):
+        now = Dataset.load(dataset.location, labelled=False)
+        target = home() / "snapshots" / now.digest
+        with whole_folder(target) as partial:
+            if partial:
+                shutil.copytree(
+                    dataset.path,
+                    partial,
+                    ignore=shutil.ignore_patterns(".*", f"{STATE}*", "connectors.yaml"),
+                    copy_function=_linked,
+                )
+    file = target if now.location == now.path else target / now.questions_file
+    return replace(Dataset.load(file, labelled=False), name=now.name)
+
+
+def _linked(source: str, target: str) -> None:
+    if CORPUS_FOLDER in Path(source).parts[-3:-1]:
+        try:
+            Path(target).hardlink_to(source)
+            return
+        except OSError:  # another file system
+            pass
+    shutil.copy2(source, target)
