@@ -35,6 +35,17 @@ def allowed_labels(labels: Iterable[str], question: Question) -> Labels | None:
     return frozenset(label for label in labels if _is_allowed(label, question))
 
 
+def by_corpus(allowed: Labels | None, labels: Labels, corpora: Sequence[str]) -> Sequence[Labels | None]:
+    """Return the `allowed` of the `labels` of each corpus that has some: `corpora` are namespaces, after all others."""
+    if not corpora:
+        return [allowed]
+    groups: dict[str, set[str]] = {name: set() for name in ("", *corpora)}
+    for label in labels if allowed is None else allowed:
+        name = json.loads(label)[0].partition("/")[0]
+        groups[name if name in corpora else ""].add(label)
+    return [frozenset(group) for group in groups.values() if group]
+
+
 def may_see(question: Question, namespace: str, permissions: Sequence[str]) -> bool:
     """Tell whether the asker of `question` may be shown a document with these attributes."""
     return _is_allowed(access_label(namespace, permissions), question)

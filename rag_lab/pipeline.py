@@ -14,7 +14,7 @@ from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, locate_all, open_index
-from rag_lab.data.dataset import Dataset, corpus_folder, dataset_of, find_dataset
+from rag_lab.data.dataset import Dataset, dataset_of, other_corpora
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
@@ -170,7 +170,7 @@ class Pipeline:
         asked = config.corpus.chat_roles
         models = [config.models.embedding, *(getattr(config.models, role) for role in asked)]
         objects = [id(overrides.get(slot)) for slot in (*INDEX_SLOTS, *(f"{role}_model" for role in asked))]
-        key = digest([config.corpus.model_dump(), config.store.model_dump(), models, objects])
+        key = digest([config.corpus.model_dump(), config.store.model_dump(), config.retrieval.also, models, objects])
         with working_at(self.home_override):
             if key not in self._open:
                 model = shared.embedder(overrides.get("embedding_model", config.models.embedding))
@@ -190,7 +190,7 @@ class Pipeline:
                     vision=chats.get("vision"),
                     writer=chats.get("understanding"),
                     asks=self._asks,
-                    distractors=corpus_folder(find_dataset(others)) if others else None,
+                    others=other_corpora(config.retrieval.also, others),
                     progress=self._progress,
                     build=self._builds,
                 )

@@ -53,7 +53,7 @@ class Corpus:
         return [child.text for child in children]
 
     labels = frozenset({access_label("", ())})
-    manifest = SimpleNamespace(page_starts={})
+    manifest = SimpleNamespace(page_starts={}, corpora=())
 
     def text(self, hit):
         return self.parent(hit.parent_id).text[hit.start : hit.end]

@@ -52,6 +52,11 @@ class Manifest(AsRead):
     problems: tuple[dict[str, str], ...]  # `source` and `reason`: what was left out or guessed while it was read
     made_of: dict[str, Any]  # see `made_of`
 
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """Corpora that are searched beside the first, each a namespace; see `retrieval.also`."""
+        return tuple(self.made_of.get("corpora", ()))
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -82,7 +87,8 @@ def index_path(parts: Mapping[str, Any], home: Path) -> Path:
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
     """Return whatever can change an index: files, whose they are, and the recipe."""
     attributes = {source: asdict(item) for source, item in listing.attributes.items() if source in digests}
-    return {"files": dict(digests), "attributes": attributes, **recipe.identity()}
+    corpora = {"corpora": list(listing.corpora)} if listing.corpora else {}
+    return {"files": dict(digests), "attributes": attributes, **corpora, **recipe.identity()}
 
 
 def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:

@@ -374,7 +374,7 @@ def open_index(
     custom_store: Any = None,
     writer: ChatModel | None = None,
     asks: bool = True,
-    distractors: Path | None = None,
+    others: Mapping[str, Path] = MappingProxyType({}),
     progress: Watch = False,
     build: bool = True,
 ) -> CorpusIndex:
@@ -389,13 +389,13 @@ def open_index(
         vision: reads PDF files where `config.pdf` is `vision`.
         splitter: an object in place of the splitter that is named, as are `custom_store` and `readers` (by suffix).
         writer: writes what stands before a child where `config.context` is `llm`; not where `asks` is False.
-        distractors: the folder of which `config.distractors` documents are indexed, too.
+        others: folders by name that are indexed, too: corpora, and that of distractors; see `list_corpus`.
         progress: show a bar while texts are embedded, or call this with their number.
         build: False names an index that is missing without building it; its `is_built` is False.
     """
     reading = Reading(config, vision, home, readers)
     cache = home / "file_digests.sqlite"
-    listing, digests = list_corpus(corpus_dir, reading.loaders, cache, config.distractors, distractors)
+    listing, digests = list_corpus(corpus_dir, reading.loaders, cache, config.distractors, others)
     if isinstance(embedder, RememberedEmbedder):
         remembered = replace(embedder, progress=progress)
     else:
@@ -407,7 +407,7 @@ def open_index(
         missing = indexes.index_path(indexes.made_of(listing, digests, recipe), home)
         return CorpusIndex(missing, corpus_dir, vectors, listing.problems)
     path = indexes.ensure_index(listing, digests, recipe, home)
-    cuts = {**cut_identity(config, recipe.splitter), "distractors": config.distractors}
+    cuts = {**cut_identity(config, recipe.splitter), "distractors": config.distractors, "also": listing.corpora}
     changes = track(home, corpus_dir, cuts, digests)
     return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
 

@@ -79,9 +79,12 @@ def printable(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
-def visible_in(corpus_dir: Path) -> Callable[[Question, str], bool]:
-    """Return a function that tells whether the asker of a question may see a file below `corpus_dir`."""
-    labels = rules.read_attributes(corpus_dir, list_files(corpus_dir, None).files)
+def visible_in(corpus_dir: Path, also: Mapping[str, Path]) -> Callable[[Question, str], bool]:
+    """Return a function that tells whether the asker of a question may see a file of a corpus, or of those `also`."""
+    listing = list_files(corpus_dir, None)
+    for name, folder in also.items():
+        listing = listing.joined(name, list_files(folder, None))
+    labels = listing.attributes
 
     def visible(question: Question, source: str) -> bool:
         label = labels.get(source, rules.PUBLIC)
@@ -97,6 +100,7 @@ class Listing:
     files: Mapping[str, Path]
     problems: tuple[Problem, ...]
     attributes: Mapping[str, rules.Attributes] = field(default_factory=dict)  # of the files that a rule fits
+    corpora: tuple[str, ...] = ()  # that are searched at the same time; each a namespace, and a folder of the sources
 
     def owned(self, document: Document) -> Document:
         """Return a document of one of the files with that file's attributes, and its name where it has no title."""
@@ -109,6 +113,21 @@ class Listing:
         attributes, reasons = rules.of_copies(self.attributes, digests)
         problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
         return replace(self, attributes=attributes, problems=(*self.problems, *problems))
+
+    def joined(self, name: str, other: Listing) -> Listing:
+        """Return the listing with the files of another corpus, which are a folder and a namespace of this name."""
+        if any(source.startswith(f"{name}/") for source in self.files):
+            raise DatasetError(
+                f"The corpus has a folder {name!r}, so retrieval.also can name none; rename one of them."
+            )
+        labels = {source: other.attributes.get(source, rules.PUBLIC) for source in other.files}
+        within = {
+            f"{name}/{source}": replace(label, namespace=f"{name}/{label.namespace}" if label.namespace else name)
+            for source, label in labels.items()
+        }
+        files = {f"{name}/{source}": path for source, path in other.files.items()}
+        problems = (*self.problems, *other.problems)
+        return Listing({**self.files, **files}, problems, {**self.attributes, **within}, (*self.corpora, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,32 +301,36 @@ _TELLING_CHARS = 40  # of a quote; a shorter one, a number say, stands in docume
 
 
 def list_corpus(
-    corpus_dir: Path, suffixes: Collection[str], cache: Path, n: int = 0, folder: Path | None = None
+    corpus_dir: Path, suffixes: Collection[str], cache: Path, n: int, others: Mapping[str, Path]
 ) -> tuple[Listing, dict[str, str]]:
-    """Return the files of a corpus, and `n` of `folder` beside them, which everybody may see, with their SHA-256.
+    """Return the files of a corpus, and those of `others`, which are folders by name, with their SHA-256.
 
-    These are the first in an order that looks random and is the same everywhere, so that fewer are among more. A file
-    with the bytes of one of the corpus is none of them. `cache` remembers digests, see `file_digests`.
+    Of the folder of `DISTRACTORS` they are `n`, which everybody may see: the first in an order that looks random and is
+    the same everywhere, so that fewer are among more. A file with the bytes of one of the corpus is none of them.
+    `cache` remembers digests, see `file_digests`.
     """
-    listing = list_files(corpus_dir, suffixes)
+    listing, folder = list_files(corpus_dir, suffixes), others.get(DISTRACTORS)
+    for name, also in others.items():
+        if name != DISTRACTORS:
+            listing = listing.joined(name, list_files(also, suffixes))
     digests = file_digests(listing.files, cache)
     listing = listing.with_strictest_labels(digests)
     if not n:
         return listing, digests
     if folder is None:
         raise DatasetError(f"corpus.distractors is {n:,}; name their folder or dataset in corpus.distractors_from.")
-    others = list_files(folder, suffixes).files
-    found, corpus = file_digests(others, cache), set(digests.values())
-    order = sorted((name for name in others if found[name] not in corpus), key=digest)
+    files = list_files(folder, suffixes).files
+    found, corpus = file_digests(files, cache), set(digests.values())
+    order = sorted((name for name in files if found[name] not in corpus), key=digest)
     if len(order) < n:
         raise DatasetError(
             f"corpus.distractors is {n:,}, and {folder} holds {counted(len(order), 'file')} that the corpus has not; "
             "ask for at most so many, or name another folder in corpus.distractors_from."
         )
     chosen = sorted(order[:n])
-    files = {f"{DISTRACTORS}{name}": others[name] for name in chosen}
+    distractors = {f"{DISTRACTORS}{name}": files[name] for name in chosen}
     bytes_of = {f"{DISTRACTORS}{name}": found[name] for name in chosen}
-    return replace(listing, files={**listing.files, **files}), {**digests, **bytes_of}
+    return replace(listing, files={**listing.files, **distractors}), {**digests, **bytes_of}
 
 
 def refuse_answers(files: Collection[str], pages: Callable[[], Iterable[Page]], questions: Sequence[Question]) -> None:

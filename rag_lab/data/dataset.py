@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest, whole_folder
-from rag_lab.corpus.folder import file_digests, list_files
+from rag_lab.corpus.folder import DISTRACTORS, file_digests, list_files
 from rag_lab.corpus.load.loader import SUFFIX, write_documents
 from rag_lab.corpus.reading import LOADERS
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, CORPUS_FOLDER, rules_folder
@@ -147,6 +147,18 @@ def corpus_folder(path: Path) -> Path:
     """Return where the documents of the dataset at `path` are: a folder that is no dataset is its own corpus."""
     corpus = path / CORPUS_FOLDER
     return corpus if is_dataset(path) or corpus.is_dir() else path
+
+
+def other_corpora(also: str, distractors: str = "") -> dict[str, Path]:
+    """Return the folders of documents that are indexed beside a corpus, by name, that of distractors among them.
+
+    `also` names data sets or folders, separated by commas.
+    """
+    folders: dict[str, Path] = {}
+    for path in map(find_dataset, filter(None, map(str.strip, also.split(",")))):
+        if folders.setdefault(path.resolve().name, corpus_folder(path)) != corpus_folder(path):
+            raise DatasetError(f"retrieval.also names two corpora {path.resolve().name!r}; rename the folder of one.")
+    return folders | ({DISTRACTORS: corpus_folder(find_dataset(distractors))} if distractors else {})
 
 
 def list_datasets() -> list[tuple[str, Path]]:

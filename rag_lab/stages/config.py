@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from rag_lab._kit.config_file import Section
 from rag_lab.records import QUERY_CLASSES, Level, QueryClass
@@ -95,6 +95,12 @@ class QueryConfig(Section):
         return {name: value[name] for name in QUERY_CLASSES}
 
 
+def _joined(value: Any) -> Any:
+    """Return a list of names as one text, which toggles and parameters of notebooks can hold."""
+    is_list = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+    return ", ".join(value) if is_list else value
+
+
 class RetrievalConfig(Section):
     """How passages are found: which searches, how their scores are combined, and what each brings."""
 
@@ -104,6 +110,9 @@ class RetrievalConfig(Section):
         "BM25), `multi` (and TF-IDF), `rrf` and names joined by `+` combine searches",
     )
     level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
+    also: Annotated[str, BeforeValidator(_joined)] = Field(
+        "", description="a list of data sets or folders that are searched, too, each by itself; merged by rank"
+    )
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
     merge: steps.Merging = Field(

@@ -27,7 +27,7 @@ def folders(tmp_path):
 def opened(folders, tmp_path, n):
     corpus, others = folders
     config = CorpusConfig(distractors=n, distractors_from="others")
-    return open_index(corpus, config, HashEmbedder(), home=tmp_path / "home", distractors=others)
+    return open_index(corpus, config, HashEmbedder(), home=tmp_path / "home", others={DISTRACTORS: others})
 
 
 def added(index):

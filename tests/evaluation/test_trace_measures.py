@@ -229,7 +229,7 @@ def test_the_roles_of_the_plant_are_shown_nothing_that_is_closed_and_would_be_wi
     config = PipelineConfig().override(
         {"query.rewrite": "none", "query.hyde": "none", "answer.name": "none", "retrieval.mode": mode}
     )
-    rules = visible_in(dataset.corpus_dir)
+    rules = visible_in(dataset.corpus_dir, {})
 
     def leak(traces):
         return {score.question_id: score.value for score in evaluate(traces, LEAK, visible=rules)}

@@ -22,6 +22,7 @@ from rag_lab.comparison.passages import passages_without_text
 from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.folder import visible_in
+from rag_lab.data.dataset import other_corpora
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.registry import AnyMetric, parse_name, reads_of
 from rag_lab.memory.results import Dropped
@@ -148,6 +149,7 @@ class VariantWork:
         at_home, working = home.working_at(self.pipeline.home_override), observability.working
         with self._shown as progress, working(variant=self.name, stage="score"), observability.span("score"), at_home:
             progress("score")
+            dataset = self.pipeline.dataset
             embedder, vectors = shared.embedder(self.metric_embedding), self.pipeline.home / "vectors.sqlite"
             self.scores = evaluate(
                 self.traces,
@@ -156,7 +158,7 @@ class VariantWork:
                 embedder=remembered_vectors.RememberedEmbedder(embedder, vectors),
                 memory=self.pipeline.home / "scores.sqlite",
                 language=self.judge_language,
-                visible=visible_in(self.pipeline.dataset.corpus_dir),
+                visible=visible_in(dataset.corpus_dir, other_corpora(self.pipeline.config.retrieval.also)),
                 progress=self.out is None,
             )
         return variant_files.to_frame({self.name: self.scores})

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError, numbers
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import Module, from_object
-from rag_lab.access import Labels, access_label, allowed_labels
+from rag_lab.access import Labels, access_label, allowed_labels, by_corpus
 from rag_lab.corpus.chunk_store import FoundChunks
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
@@ -252,7 +252,9 @@ def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question]
     weights, retrieval = _weights(parts), parts.retrieval
     if "dense" in weights or parts.query.hyde != "none":
         parts.index.ensure_vectors()
-    allowed = {allowed_labels(parts.index.chunks.labels, question) for question in questions} - {frozenset()} or {None}
+    corpora, known = parts.index.manifest.corpora, parts.index.chunks.labels
+    visible = {allowed_labels(known, question) for question in questions} - {frozenset()} or {None}
+    allowed = {part for some in visible for part in by_corpus(some, known, corpora)}
     for name in SPARSE:
         if name in weights:
             units: set[Unit] = {"child", retrieval.units if name == "tfidf" else "child"}

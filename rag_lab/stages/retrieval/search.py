@@ -7,7 +7,7 @@ tokens; `splade`, by words.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 from weakref import WeakKeyDictionary
@@ -17,7 +17,7 @@ import numpy as np
 from rag_lab._kit.digest import digest, whole_folder
 from rag_lab._kit.observability import span
 from rag_lab._kit.wording import counted
-from rag_lab.access import Labels, allowed_labels
+from rag_lab.access import Labels, allowed_labels, by_corpus
 from rag_lab.corpus.build_index import SEARCHED
 from rag_lab.corpus.chunk_store import best_units
 from rag_lab.corpus.corpus_index import CorpusIndex
@@ -165,6 +165,21 @@ class Search(BuiltInStage):
         relevance = [[hit.scores[self.search] for hit in hits] for hits in enough]
         return diversified(self.index, self.mmr.embedder, enough, relevance, self.k, self.mmr.trade_off)
 
+    def in_each_corpus(
+        self, find: Callable[[Rows, int, Sequence[Labels | None]], list[list[Hit]]], allowed: Sequence[Labels | None]
+    ) -> list[list[Hit]]:
+        """Return what is found for each row; several corpora are searched side by side, and merged by rank.
+
+        `find` takes rows, of which some may come more than once, how many units are wanted, and a set of labels a row.
+        """
+        corpora, labels = self.index.manifest.corpora if allowed else (), self.index.chunks.labels
+        parts = [by_corpus(some, labels, corpora) for some in allowed]
+        rows = [row for row, some in enumerate(parts) for _ in some]
+        flat = [one for some in parts for one in some]
+        lists = iter(self.kept(lambda k: find(rows, k, flat)) if flat else [])
+        each = [[next(lists) for _ in some] for some in parts]
+        return [reciprocal_rank_fusion(one, self.k) if len(one) > 1 else [*chain(*one)] for one in each]
+
 
 @dataclass(frozen=True)
 class TextSearch(Search):
@@ -185,7 +200,8 @@ class TextSearch(Search):
             allowed_labels(labels, trace.question) for trace, some in zip(traces, texts, strict=True) for _ in some
         ]
         flat = [text for some in texts for text in some]
-        lists = iter(self.kept(lambda k: self.searcher.search(flat, k, allowed)) if flat else [])
+        search = self.searcher.search
+        lists = iter(self.in_each_corpus(lambda rows, k, some: search([flat[row] for row in rows], k, some), allowed))
         outcomes = []
         for some in texts:
             found = [next(lists) for _ in some]
@@ -234,7 +250,7 @@ class HydeSearch(Search):
             if self.with_query:
                 sums = [total + query for total, query in zip(sums, embedder.embed_queries(queries), strict=True)]
             means = unit_vectors(np.stack(sums))  # what each trace is searched by, (n, dim)
-            lists = self.kept(lambda k: self.searcher.nearest(means, k, allowed))
+            lists = self.in_each_corpus(lambda rows, k, some: self.searcher.nearest(means[rows], k, some), allowed)
             for trace, hits, query in zip(routed, lists, queries, strict=True):
                 more = sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
                 outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(trace.hypotheticals, hits, more))
