@@ -154,12 +154,12 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 MOST_LINES = {
     "ground": 1_416,  # 1_100
     "_kit": 1_934,  # 1_800
-    "memory": 1_215,  # 1_300
-    "models": 7_236,  # 7_300
+    "memory": 1_206,  # 1_300
+    "models": 7_233,  # 7_300
     "stores": 1_591,  # 1_500
-    "corpus": 4_914,  # 4_600
+    "corpus": 4_907,  # 4_600
     "data": 2_201,  # 2_100
-    "stages": 4_827,  # 4_100
+    "stages": 4_794,  # 4_100
     "sources": 896,  # 700
     "assistant": 580,  # 750
     "questions": 908,  # 600
@@ -169,7 +169,7 @@ MOST_LINES = {
     "runs": 1_364,  # 1_200
     "comparison": 5_337,  # 4_400
     "report": 3_288,  # 2_700
-    "experiment": 8_269,  # 7_600
+    "experiment": 8_272,  # 7_600
     "notebook": 2_736,  # 2_600
     "testing": 869,  # 1_200
     "cli": 2_815,  # 2_300
@@ -178,7 +178,7 @@ MOST_MODULES = 281
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 27  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 25  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

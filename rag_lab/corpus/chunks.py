@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -105,20 +104,17 @@ def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter)
         for span in ([(0, len(document.text))] if spans is None else spans)
     ]
     split = iter(splitter.split([text[start:end] for text, (start, end), own in regions if not own]))
-    pieces = iter([_within(text, own, span) if own else next(split) for text, span, own in regions])
+    found: list[list[Span] | Unsplit] = []
+    for text, (start, end), own in regions:  # of a sheet's rows the parts that lie in the region, as spans of its text
+        inside = trimmed(text, [(max(a, start), min(b, end)) for a, b in own if a < end and b > start])
+        found.append([(a - start, b - start) for a, b in inside] if own else next(split))
+    pieces = iter(found)
     return [_cut(spans, list(islice(pieces, 1 if spans is None else len(spans))), config) for spans in parents]
 
 
 def _sheet_spans(document: Document) -> list[Span]:
     is_sheet = BY_SUFFIX.get(Path(document.source).suffix.lower()) in ("spreadsheet", "delimited")
     return sheet_spans(document.text) if is_sheet else []
-
-
-def _within(text: str, spans: Sequence[Span], region: Span) -> list[Span]:
-    """Return the parts of spans that lie in a region, as spans of the region's text."""
-    start, end = region
-    inside = [(max(first, start), min(last, end)) for first, last in spans if first < end and last > start]
-    return [(first - start, last - start) for first, last in trimmed(text, inside)]
 
 
 def chunks(
@@ -140,19 +136,31 @@ def chunks(
     for document, found in zip(documents, cuts, strict=True):
         by_section = config.splitter == "markdown" or config.parents == "section"
         above = headings(document.text) if by_section else []
-        make = partial(_chunk, document, page_starts.get(document.source, ()))
+        starts = page_starts.get(document.source, ())
         for item in found:
             start, end = item.parent
             parent_id = f"{document.source}#{start}-{end}"
             if document.page is not None:
                 is_page = config.parents == "page" and not document.section
                 parent_id = f"{document.source}#p{document.page}" + ("" if is_page else f":{start}-{end}")
-            chunk = make(parent_id, parent_id, item.parent, path_at(above, item.parent[0]))
-            parents.append(chunk)
-            children += [
-                make(f"{parent_id}/{number}", parent_id, span, path_at(above, span[0]))
-                for number, span in enumerate(item.children)
-            ]
+            ids = [parent_id, *(f"{parent_id}/{number}" for number in range(len(item.children)))]
+            parent, *of_parent = (
+                Chunk(
+                    chunk_id=chunk_id,
+                    parent_id=parent_id,
+                    source=document.source,
+                    page=page_at(starts, first) if starts else document.page,
+                    start=first,
+                    end=last,
+                    text=document.text[first:last],
+                    namespace=document.namespace,
+                    permissions=document.permissions,
+                    section=path_at(above, first) or document.section,
+                )
+                for chunk_id, (first, last) in zip(ids, (item.parent, *item.children), strict=True)
+            )
+            parents.append(parent)
+            children += of_parent
     return Chunks(tuple(parents), tuple(children))
 
 
@@ -174,21 +182,6 @@ def _cut(
         Cut((start, end), tuple((start + first, start + last) for first, last in children))
         for (start, end), children in zip(spans, split, strict=True)
     ]
-
-
-def _chunk(document: Document, starts: PageStarts, chunk_id: str, parent_id: str, span: Span, path: str) -> Chunk:
-    return Chunk(
-        chunk_id=chunk_id,
-        parent_id=parent_id,
-        source=document.source,
-        page=page_at(starts, span[0]) if starts else document.page,
-        start=span[0],
-        end=span[1],
-        text=document.text[span[0] : span[1]],
-        namespace=document.namespace,
-        permissions=document.permissions,
-        section=path or document.section,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,17 +171,12 @@ class Ledger:
         with self._change() as database:
             database.execute("DELETE FROM failing WHERE model = ?", (model,))
 
-    def used(self) -> Used:
-        """Return what has been used so far, here and elsewhere."""
-        with self._change() as database:
-            return _used(database)
-
-    def used_here(self) -> Used:
-        """Return what this sweep alone has used so far."""
+    def used(self, *, elsewhere: bool = True) -> Used:
+        """Return what has been used so far, elsewhere too, or by this sweep alone."""
         if not is_there(self.path):
             return Used()
         with self._opened() as database:
-            return _used_here(database)
+            return _used(database, elsewhere=elsewhere)
 
     def refused(self) -> dict[str, str]:
         """Return those whose calls were refused in the present start, with the reason."""
@@ -248,12 +243,8 @@ def _reason(database: Database, name: str, wanted: float, passed: float | None =
     return f"stopped by limits.{name} = {row[0]:g}{used}; raise it and start the sweep again, and it goes on"
 
 
-def _used(database: Database) -> Used:
+def _used(database: Database, *, elsewhere: bool = True) -> Used:
     row = database.execute("SELECT cost_usd, calls, minutes FROM elsewhere").fetchone()
-    return _used_here(database) + (Used(*row) if row else Used())
-
-
-def _used_here(database: Database) -> Used:
     calls, cost = database.execute("SELECT count(*), coalesce(sum(cost_usd), 0) FROM calls").fetchone()
     (seconds,) = database.execute("SELECT coalesce(sum(seen - began), 0) FROM starts").fetchone()
-    return Used(float(cost), int(calls), float(seconds) / 60)
+    return Used(float(cost), int(calls), float(seconds) / 60) + (Used(*row) if row and elsewhere else Used())

@@ -78,18 +78,15 @@ def most_tokens(model: object) -> int | None:
     return model.most_tokens if isinstance(model, ReadsTexts | ReadsPairs) else None
 
 
-def truncated_in_texts(model: object, texts: Sequence[str], kind: TextKind) -> list[int]:
-    """Return the tokens of each text that the embedding model never reads: 0 where it does not say how much it does."""
-    if not isinstance(model, ReadsTexts) or (limit := model.most_tokens) is None or not texts:
-        return [0] * len(texts)
-    return [max(0, n - limit) for n in model.text_tokens(texts, kind)]
+def truncated_of(model: Any, items: Sequence[str] | Sequence[Pair], kind: TextKind | None = None) -> list[int]:
+    """Return the tokens of each text, or of each (question, passage), that the model never reads; 0 if it says nothing.
 
-
-def truncated_in_pairs(model: object, pairs: Sequence[Pair]) -> list[int]:
-    """Return the tokens of each (question, passage) that the scorer never reads; see `truncated_in_texts`."""
-    if not isinstance(model, ReadsPairs) or (limit := model.most_tokens) is None or not pairs:
-        return [0] * len(pairs)
-    return [max(0, n - limit) for n in model.pair_tokens(pairs)]
+    `kind` is that of texts.
+    """
+    if (limit := most_tokens(model)) is None or not items:
+        return [0] * len(items)
+    counts = model.text_tokens(items, kind) if kind else model.pair_tokens(items)
+    return [max(0, n - limit) for n in counts]
 
 
 def fewest_tokens(text: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
-from rag_lab.models.truncation import truncated_in_texts
+from rag_lab.models.truncation import truncated_of
 from rag_lab.records import QueryClass, Trace
 from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
@@ -249,7 +249,7 @@ class GuardedRewrite(BuiltInStage):
         if proposed:
             embedded = [self.embedder.embed_queries(list(column)) for column in zip(*texts, strict=True)]
             for trace, some, r, a, w in zip(proposed, texts, *embedded, strict=True):
-                truncated = sum(truncated_in_texts(self.embedder, [*set(some)], "query"))  # each is read once
+                truncated = sum(truncated_of(self.embedder, [*set(some)], "query"))  # each is read once
                 outcome = self._decide(trace, float(max(r @ a, r @ w)))
                 decided[id(trace)] = replace(outcome, truncated_tokens=truncated)
         return [decided[id(trace)] for trace in traces]

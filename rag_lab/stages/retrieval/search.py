@@ -23,7 +23,7 @@ from rag_lab.corpus.chunk_store import best_units
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
-from rag_lab.models.truncation import truncated_in_texts
+from rag_lab.models.truncation import truncated_of
 from rag_lab.records import Hit, Level, Trace
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
 from rag_lab.stages.retrieval.select import SearchMmr, diversified
@@ -78,7 +78,7 @@ class DenseSearcher:
         `more` are those of something else that is searched by, too.
         """
         kind: Literal["query", "document"] = "query" if self.by == "question" else "document"
-        searched_by = more + sum(truncated_in_texts(self.embedder, texts, kind))
+        searched_by = more + sum(truncated_of(self.embedder, texts, kind))
         truncated = self.index.truncation
         cut = [] if truncated is None else [n for n in truncated.of_hits(hits) if n]
         sentences = [f"{counted(searched_by, 'token')} of what is searched by were not read"] if searched_by else []
@@ -252,7 +252,7 @@ class HydeSearch(Search):
             means = unit_vectors(np.stack(sums))  # what each trace is searched by, (n, dim)
             lists = self.in_each_corpus(lambda rows, k, some: self.searcher.nearest(means[rows], k, some), allowed)
             for trace, hits, query in zip(routed, lists, queries, strict=True):
-                more = sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
+                more = sum(truncated_of(embedder, [query], "query")) if self.with_query else 0
                 outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(trace.hypotheticals, hits, more))
         return [outcomes[id(trace)] for trace in traces]
 
