@@ -43,9 +43,8 @@ _NO_TOKENS = "corpus.context is late, but {} gives no vectors of tokens: choose 
 def fixed_parents(document: Document, config: CorpusConfig) -> list[Span] | None:
     """Return the parents that do not depend on the children, in order; None where they do.
 
-    They hold each character that is not whitespace exactly once. `page` is a page of a PDF, `section` a section of a
-    text that has headings; where there is no such thing they are pieces of about `parent_size` characters, as `fixed`
-    ones are. A sheet of a workbook is no page: it may have any length.
+    They hold each character that is not whitespace exactly once. Where a text has no page or no section, they are
+    pieces of about `parent_size` characters. A sheet of a workbook is no page: it may have any length.
     """
     text = document.text
     if config.parents == "page" and document.page is not None and not document.section:
@@ -125,11 +124,9 @@ def chunks(
 ) -> Chunks:
     """Return the chunks that `cut` describes.
 
-    A chunk of a file of which `page_starts` knows the pages has the page on which it begins.
-
     Ids are readable: `file.pdf#p3` for a page, `file.txt#0-2400` or `file.pdf#p3:0-2400` for another parent,
-    `<parent>/0` and so on for its children. Chunks carry their document's attributes and its section: the sheet, or
-    the path of headings where sections matter to the splitter or the parents.
+    `<parent>/0` and so on for its children. Chunks carry their document's attributes, the page on which they begin, and
+    the sheet or, where sections matter to the splitter or the parents, the path of headings.
     """
     parents: list[Chunk] = []
     children: list[Chunk] = []
@@ -323,10 +320,7 @@ def late_problem(model: Any, name: str = "the embedding model") -> str:
 
 
 def _parts(text: str, room: int, model: ChatModel) -> tuple[int, list[str]]:
-    """Return the text, or parts of it that overlap by half, of at most `room` tokens each; and how far apart they are.
-
-    A chunk is shown with the part of whose middle it is nearest.
-    """
+    """Return parts of a text that overlap by half, of at most `room` tokens each; and how far apart they begin."""
     width = max(len(text), 1)
     while True:
         step = max(1, width // 2)

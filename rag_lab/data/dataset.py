@@ -162,10 +162,7 @@ def other_corpora(also: str, distractors: str = "") -> dict[str, Path]:
 
 
 def list_datasets() -> list[tuple[str, Path]]:
-    """Return (name, path) of every dataset that `Dataset.load` finds by name, sorted by name.
-
-    The name is the folder's; where two folders of datasets have it, the path is the one that `load` takes.
-    """
+    """Return (name, path) of every dataset that `Dataset.load` finds by its folder's name, sorted by name."""
     found: dict[str, Path] = {}
     custom = os.environ.get("RAG_LAB_DATASETS")
     packaged = Path(__file__).parents[2] / "datasets"

@@ -189,10 +189,7 @@ class Ledger:
             return _reason(database, "minutes", _used(database).minutes)
 
     def calls(self, by: Collection[str] = _CALLER, *, answered: bool = False) -> list[tuple[Caller, int, Made]]:
-        """Return the number and the totals of all calls by what `by` names of their callers, in order of first use.
-
-        What it does not name is ''. Where `answered`, they are of those calls alone whose reply was seen.
-        """
+        """Return number and totals of all calls, or those `answered`, by what `by` names of callers, as first used."""
         caller = ", ".join(name if name in by else f"'' AS {name}" for name in _CALLER)
         query = (
             f"SELECT {caller}, count(*), CAST(sum(tokens_in) AS BIGINT), "  # noqa: S608 - our own names

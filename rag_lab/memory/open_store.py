@@ -81,10 +81,7 @@ def opened(
 
 
 def _keep_log(database: sqlite3.Connection) -> None:
-    """Let readers and a writer not wait for each other; where several open a new file at once, all but one try again.
-
-    For this statement alone SQLite does not wait by itself.
-    """
+    """Let readers and a writer not wait for each other; for this statement SQLite does not wait by itself."""
     for wait_s in (0.01, 0.05, 0.2, 1.0, 5.0):
         try:
             database.execute("PRAGMA journal_mode=WAL")
@@ -325,10 +322,7 @@ Database = SqliteDatabase | PostgresDatabase  # statements have `?` for values; 
 
 @contextmanager
 def opened_store(path: Path, tables: str, mend: str = REMEMBERED, *, private: bool = True) -> Iterator[Database]:
-    """Open what is remembered in the file at `path`, or in the store in its place, for one block.
-
-    `tables` are statements that make what is not there yet; see `opened`.
-    """
+    """Open what is remembered in the file at `path`, or in the store in its place, for one block; see `opened`."""
     if address := store_address():
         # The schema that stands for a file: that of the home is one for all homes, others have one a path.
         schema, resolved = "".join(c if c.isalnum() else "_" for c in f"rag_lab_{path.stem.lower()}"), path.resolve()

@@ -200,8 +200,7 @@ class ModelCard:
 def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCard:
     """Return the card of `provider:name?options`; nothing is loaded or downloaded.
 
-    Each of the `batch` sequences that are read and written at a time has a cache of its own. Where no `kind` is named
-    it is a chat model, or one of another kind where no chat model has its provider.
+    Each of `batch` sequences at a time has a cache. Without a `kind` it is a chat model, where one has its provider.
     """
     if (n_models := len(config.alternatives(model))) > 1:
         raise ModelError(f"A card is of one model, and {n_models} are named; ask for one at a time.")

@@ -106,8 +106,7 @@ class ChatModel(Protocol):
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order; a failed request is a reply with `error`, never an exception.
 
-        Raises:
-            ModelError: if the model cannot be used at all (package, key, GPU or weights missing).
+        A `ModelError` says that the model cannot be used at all (package, key, GPU or weights missing).
         """
 
     def count_tokens(self, text: str) -> int:

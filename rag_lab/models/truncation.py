@@ -100,10 +100,7 @@ def fewest_tokens(text: str) -> int:
 
 
 def truncated_in_prompt(request: ChatRequest, tokens_in: int) -> int:
-    """Return how many tokens of a request a server cannot have read that reports `tokens_in`; at least so many.
-
-    Where it reports a whole window, and more may have been sent, at least one was lost.
-    """
+    """Return how many tokens of a request a server that reports `tokens_in`, maybe its window, missed at the least."""
     fewest = sum(fewest_tokens(message.content) for message in request.messages)
     if fewest > tokens_in:
         return fewest - tokens_in
@@ -140,9 +137,8 @@ class TokenLength:
         return "" if limit is None or size <= limit else _READS_LESS.format(size, name, limit)
 
     def room(self, size: int) -> int:
-        """Return how many tokens a text of `size` may have without those around it; weights are fetched first.
-
-        A ConfigError where the model cannot count, or reads less.
+        """Return the tokens that a text of `size` may have itself; a ConfigError where the model cannot count, or reads
+        less.
         """
         if not (problem := self.problem(size)) and not self.is_ready:
             self._inner.embed_documents(["word"])

@@ -109,10 +109,7 @@ def copied(draft: Draft) -> str:
 
 
 def near_duplicates(drafts: Sequence[Draft], known: Sequence[Question] = ()) -> list[tuple[Draft, str]]:
-    """Return each draft, and which earlier or known question asks nearly the same in nearly the same words, or ''.
-
-    `when` and `who` ask for other things, whatever else is the same; `what` and `which` may ask for any.
-    """
+    """Return each draft, and which earlier or known question asks nearly the same in nearly the same words, or ''."""
     found: list[tuple[Draft, str]] = []
     earlier: list[tuple[Question, set[str], set[str]]] = []  # with the words that name something, and that ask
     places = drafts[0].places if drafts else ()  # whose language those of the known ones is taken to be

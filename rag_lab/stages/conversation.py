@@ -169,10 +169,7 @@ class Summarize(ChatStage):
 
 
 class SummarizeAll(Summarize):
-    """Sum up every full block of turns as soon as it is there; beside the summary stands the last exchange alone.
-
-    Turns since the last summary and before that exchange are in neither, as in the system that it is taken from.
-    """
+    """Sum up every full block of turns; beside the summary stands the last exchange alone, as in the system copied."""
 
     def _conversation(self, trace: Trace) -> _Conversation:
         history = trace.question.history

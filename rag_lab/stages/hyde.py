@@ -89,10 +89,7 @@ class RouteHyde(BuiltInStage):
 
 @dataclass(frozen=True)
 class Hyde(ChatStage):
-    """Write `n` hypothetical documents for each question that is routed to one.
-
-    One is written greedily; several are sampled, at the temperature of the paper.
-    """
+    """Write `n` hypothetical documents for each question that is routed to one: one greedily, several sampled."""
 
     max_tokens: int
     seed: int = 0
@@ -199,10 +196,7 @@ class PlainWords(BuiltInStage):
 
 @dataclass(frozen=True)
 class AnyRewrite(BuiltInStage):
-    """Search the model's rewrite, wherever it has gone; without one, the user's wording.
-
-    `only_follow_ups` searches questions without a conversation in the user's wording.
-    """
+    """Search the model's rewrite, of follow-ups alone where `only_follow_ups`; without one, the user's wording."""
 
     only_follow_ups: bool = False
 
@@ -221,10 +215,7 @@ class AnyRewrite(BuiltInStage):
 
 @dataclass(frozen=True)
 class GuardedRewrite(BuiltInStage):
-    """Search the model's rewrite, unless it has drifted from the question: then fall back to the user's wording.
-
-    `only_follow_ups` searches questions without a conversation in the user's wording.
-    """
+    """Search the model's rewrite, as `AnyRewrite`, unless it has drifted from the question: then the user's wording."""
 
     embedder: Embedder
     min_similarity: float
@@ -274,10 +265,7 @@ def in_context(trace: Trace) -> str:
 
 
 def propose(trace: Trace) -> Exchange:
-    """`(question) -> str`, a proposed rewrite. The guard holds it to the question, as it does a model's.
-
-    Without any text the guard falls back to the user's wording.
-    """
+    """`(question) -> str`: a proposed rewrite, held to the guard as a model's; without any, the user's wording."""
     returned = yield (trace.question.text,)
     return Outcome({"proposed_query": checked_text(returned, "the rewriting").strip() or None})
 

@@ -268,11 +268,9 @@ class SearchedRows(ABC):
 
     @abstractmethod
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
-        """Return the rows nearest to each query among those that have one of these labels (all where None).
+        """Return rows and cosines, (n_queries, n_wanted) each, best first, of those with one of the labels (None: all).
 
-        Returns:
-            Rows and their cosines as the engine computes them, (n_queries, n_wanted) each, best first; row -1 where
-            an engine found no more.
+        Cosines are as the engine computes them; row -1 is where it found no more.
         """
 
 
@@ -284,10 +282,10 @@ class EngineStore(SearchedRows):
         cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "",
         kind: VectorKind = "float32",
     ) -> None:  # fmt: skip
-        """Write a new store of unit vectors into the folder `path`, which is made and may be moved afterwards.
+        """Write a new store of n >= 1 ids, (n, dim) unit vectors and n access labels into the new folder `path`.
 
-        There are n >= 1 ids, each once, (n, dim) vectors and n access labels, as `access.access_label` makes them; the
-        vectors lie on the server at `url`, or in the folder where it is "", where they are kept as `kind`.
+        The vectors lie on the server at `url`, or as `kind` in the folder, which may be moved afterwards, where it is
+        "".
         """
         rows = Rows.write(path, ids, vectors, labels, kind)
         if url:

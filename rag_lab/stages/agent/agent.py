@@ -107,10 +107,7 @@ class State(TypedDict):
 
 @dataclass(frozen=True)
 class Agent(ChatStage):
-    """What the kinds of agent share. `answering` are the stages of a single pass that answer from passages.
-
-    A forecast counts `requests`, the most that can be asked; a walk asks at most as many.
-    """
+    """What the kinds of agent share. `answering` are the stages of a single pass that answer from passages."""
 
     answering: tuple[Stage, ...]
     tool: SearchTool

@@ -33,10 +33,7 @@ _NODES = ("context", "generate")
 
 @dataclass(frozen=True)
 class Supervisor(Agent):
-    """A model decides whether to search for more, to answer, or to finish.
-
-    Each worker is called at least once and at most `limits.max_calls` times; then the last answer counts.
-    """
+    """A model decides to search, answer or finish; each worker is called once to `limits.max_calls` times."""
 
     VERSION = PROMPTS_VERSION
     LIMITS = ("results", "max_calls", "tool_calls")

@@ -47,11 +47,7 @@ class Searcher(Protocol):
 
 @dataclass(frozen=True)
 class DenseSearcher:
-    """Search by the cosine of embeddings.
-
-    `by` says what the texts are: questions, or hypothetical documents, which are embedded as documents are (Gao et al.
-    2022).
-    """
+    """Search by the cosine of embeddings of questions, or of hypothetical documents (Gao et al. 2022), as `by` says."""
 
     index: CorpusIndex
     embedder: Embedder
@@ -73,10 +69,7 @@ class DenseSearcher:
         return by_access(lambda rows, labels: self.index.search(vectors[rows], k, labels, self.level, step), allowed)
 
     def truncation(self, texts: Sequence[str], hits: Sequence[Hit], more: int = 0) -> tuple[str, int]:
-        """Return in words and as a number which tokens had no effect: of the texts searched by, and of the children.
-
-        `more` are those of something else that is searched by, too.
-        """
+        """Say in words, and as a number, which tokens of texts searched by (and `more`) and of hits had no effect."""
         kind: Literal["query", "document"] = "query" if self.by == "question" else "document"
         searched_by = more + sum(truncated_of(self.embedder, texts, kind))
         truncated = self.index.truncation
@@ -89,10 +82,7 @@ class DenseSearcher:
 
 @dataclass(frozen=True)
 class SparseSearcher:
-    """Search by the terms that texts share: the question with each child, or with each whole file.
-
-    A file that is found stands for the child of it that shares most with the question.
-    """
+    """Search by the terms shared with each child, or each whole file, which stands for the child that shares most."""
 
     index: CorpusIndex
     name: SparseName
