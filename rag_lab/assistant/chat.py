@@ -7,7 +7,7 @@ in the history that any model reads: a turn counts only while every file that it
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -187,11 +187,7 @@ class Chat:
 
     def export(self, path: Path | str) -> int:
         """Write the turns as follow-up questions, with their answers and what they cite as labels; return how many."""
-        found = list(self._questions())
-        write_questions(Path(path), found)
-        return len(found)
-
-    def _questions(self) -> Iterator[Question]:
+        found: list[Question] = []
         history: tuple[Turn, ...] = ()
         for turn in self.turns:
             if turn.answer is None:
@@ -199,8 +195,10 @@ class Chat:
             places = dict.fromkeys((one.source, one.page) for one in turn.citations)
             evidence = tuple(Evidence(source, page) for source, page in places)
             name = f"{self.session}-{turn.number}"
-            yield Question(name, turn.question, (turn.answer,), evidence=evidence, history=history)
+            found.append(Question(name, turn.question, (turn.answer,), evidence=evidence, history=history))
             history = (*history, Turn("user", turn.question), Turn("assistant", turn.answer))
+        write_questions(Path(path), found)
+        return len(found)
 
     def _answer(self, number: int, text: str, on_text: OnText | None) -> Trace:
         before = [turn for turn in self.turns if turn.number < number and turn.answer]

@@ -116,10 +116,20 @@ class Ledger:
     def ask(self, caller: Caller, most_usd: Sequence[float]) -> Grant:
         """Enter the first of the calls wanted (each with the most it can cost) that still fit, and permit them."""
         with self._change() as database:
-            n, reason = _fitting(database, most_usd)
-            if n or not most_usd:
+            used, fitting, reason = _used(database), list[float](), ""
+            for cost in most_usd:
+                wanted_usd = used.cost_usd + (sum(fitting) + cost) - _CENT_FRACTION
+                reason = (
+                    _reason(database, "minutes", used.minutes)
+                    or _reason(database, "calls", used.calls + len(fitting))
+                    or _reason(database, "cost_usd", wanted_usd, passed=used.cost_usd)
+                )
+                if reason:
+                    break
+                fitting.append(cost)
+            if fitting or not most_usd:
                 me = (caller.payer, caller.purpose, caller.model, *Process.this())
-                return Grant(tuple(database.execute(_ENTER, (*me, cost)).fetchone()[0] for cost in most_usd[:n]))
+                return Grant(tuple(database.execute(_ENTER, (*me, cost)).fetchone()[0] for cost in fitting))
             # Calls under way may yet turn out cheaper than they were entered.
             if "cost_usd" in reason and any(
                 Process(*row).runs() is not False for row in database.execute(_CALLING).fetchall()
@@ -215,21 +225,6 @@ def environment_ledger() -> tuple[Ledger | None, str]:
     """Return the ledger that the sweep named for this process (None outside a sweep), and who pays from it."""
     path = os.environ.get(LEDGER_VARIABLE)
     return Ledger(Path(path)) if path else None, os.environ.get(PAYER_VARIABLE, "")
-
-
-def _fitting(database: Database, most_usd: Sequence[float]) -> tuple[int, str]:
-    """Return how many of the calls wanted fit, and which limit the next would pass."""
-    used, total = _used(database), 0.0
-    for n, cost in enumerate(most_usd):
-        total += cost
-        reason = (
-            _reason(database, "minutes", used.minutes)
-            or _reason(database, "calls", used.calls + n)
-            or _reason(database, "cost_usd", used.cost_usd + total - _CENT_FRACTION, passed=used.cost_usd)
-        )
-        if reason:
-            return n, reason
-    return len(most_usd), ""
 
 
 def _reason(database: Database, name: str, wanted: float, passed: float | None = None) -> str:

@@ -130,6 +130,7 @@ class EmbedsByKind:
     """Both methods of an `Embedder` by one, which is told what the texts are."""
 
     __slots__ = ()
+    _embed: Callable[[TextKind, Sequence[str]], Vectors]
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order."""
@@ -138,9 +139,6 @@ class EmbedsByKind:
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order."""
         return self._embed("query", texts)
-
-    def _embed(self, kind: TextKind, texts: Sequence[str]) -> Vectors:
-        raise NotImplementedError
 
 
 class PairScorer(Protocol):

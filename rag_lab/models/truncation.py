@@ -63,19 +63,10 @@ class ReadsTexts(Protocol):
         """Return how many tokens each text has for it, with what it puts around it; the weights are not loaded."""
 
 
-@runtime_checkable
-class ReadsPairs(Protocol):
-    """A scorer that says how much of a question with its passage it reads."""
-
-    most_tokens: int | None  # that it reads, of what `pair_tokens` counts; None where that is not known
-
-    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
-        """Return how many tokens of each pair count towards its limit; the weights are not loaded."""
-
-
-def most_tokens(model: object) -> int | None:
-    """Return the most tokens that a model reads of one text or pair; None where it does not say."""
-    return model.most_tokens if isinstance(model, ReadsTexts | ReadsPairs) else None
+def most_tokens(model: Any) -> int | None:
+    """Return the most tokens that a model reads of one text, or pair (`pair_tokens`); None where it does not say."""
+    counts = isinstance(model, ReadsTexts) or hasattr(model, "pair_tokens")
+    return getattr(model, "most_tokens", None) if counts else None
 
 
 def truncated_of(model: Any, items: Sequence[str] | Sequence[Pair], kind: TextKind | None = None) -> list[int]:

@@ -86,7 +86,12 @@ class Rows:
         if kind == "float32":
             np.save(path / "vectors.npy", kept, allow_pickle=False)
         else:
-            write_quantized(path, kept, kind)
+            whole = as_int8(kept)[0]
+            lengths = np.linalg.norm(whole.astype(np.float32), axis=1)
+            np.save(path / INT8_FILE, whole, allow_pickle=False)
+            np.save(path / "lengths.npy", np.where(lengths > 0, lengths, 1), allow_pickle=False)
+        if kind == "binary":
+            np.save(path / "signs.npy", np.ascontiguousarray(words_of_signs(kept).T), allow_pickle=False)
         np.save(path / "rows.npy", rows, allow_pickle=False)
         distinct = {label: number for number, label in enumerate(dict.fromkeys(labels[first] for first in firsts))}
         label_numbers = np.array([distinct[labels[first]] for first in firsts], np.int32)
@@ -382,16 +387,6 @@ class QuantizedVectors:
         """Return (n_queries, n_rows): minus the number of bits in which the signs of query and row differ."""
         signs, asked = self._signs[:, rows], words_of_signs(queries)
         return np.stack([-np.bitwise_count(signs ^ one[:, None]).sum(axis=0, dtype=np.float32) for one in asked])
-
-
-def write_quantized(path: Path, vectors: Vectors, kind: VectorKind) -> None:
-    """Write unit vectors, (n, dim), into the folder `path`."""
-    whole = as_int8(vectors)[0]
-    lengths = np.linalg.norm(whole.astype(np.float32), axis=1)
-    np.save(path / INT8_FILE, whole, allow_pickle=False)
-    np.save(path / "lengths.npy", np.where(lengths > 0, lengths, 1), allow_pickle=False)
-    if kind == "binary":
-        np.save(path / "signs.npy", np.ascontiguousarray(words_of_signs(vectors).T), allow_pickle=False)
 
 
 def words_of_signs(vectors: Vectors) -> npt.NDArray[np.uint64]:

@@ -118,12 +118,6 @@ def table_blocks(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> list[str
     return blocks
 
 
-def table_line(rows: Iterable[Sequence[Cell]]) -> str:
-    """Return a table that stands in a cell of another, as a part of that cell's line."""
-    texts = ([" ".join(cell.text.split()) for cell in row] for row in rows)
-    return "; ".join(", ".join(filter(None, row)) for row in texts if any(row))
-
-
 def _spread(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> Iterator[list[Cell]]:
     """Yield the rows with an empty cell wherever a cell before or above reaches, so that each stands in its column."""
     taken: dict[int, int] = {}  # column -> number of the first row that no cell above reaches

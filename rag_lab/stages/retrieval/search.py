@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -38,13 +38,6 @@ RETRIEVE_HYDE = "retrieve_hyde"
 Rows = Sequence[int]
 
 
-class Searcher(Protocol):
-    """One way of finding units of a corpus by a text; whatever can change its results is in its fields."""
-
-    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
-        """Return the k best units for each text, best first, among those with its `allowed` labels (None: all)."""
-
-
 @dataclass(frozen=True)
 class DenseSearcher:
     """Search by the cosine of embeddings of questions, or of hypothetical documents (Gao et al. 2022), as `by` says."""
@@ -59,7 +52,7 @@ class DenseSearcher:
         return {**fields_of(self), "vectors": dict(self.index.vectors_identity)}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
-        """Return the k units whose best child is nearest to each text."""
+        """Return the k units whose best child is nearest to each text, best first, with its labels (None: all)."""
         embed = self.embedder.embed_queries if self.by == "question" else self.embedder.embed_documents
         return self.nearest(embed(texts), k, allowed)
 
@@ -126,7 +119,7 @@ class Search(BuiltInStage):
     Hits below `min_score` are left out of each list, and `mmr` chooses among what is left of more than k.
     """
 
-    searcher: Searcher
+    searcher: Any  # with `search`, and fields that hold whatever can change its results
     index: CorpusIndex
     k: int
     search: str
