@@ -263,8 +263,7 @@ class CorpusIndex:
     def search(
         self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
     ) -> list[list[Hit]]:
-        """Return the k units of `level` whose best child is nearest to each row of (n_queries, dim) `vectors`, best
-        first.
+        """Return the k units of `level` whose best child is nearest to each row of (n, dim) `vectors`, best first.
 
         Fewer only where fewer have an access label in `allowed` (None: all). A hit's score is the cosine of its best
         child, under the name `step`, too; ties go to the child that comes first in the corpus.
@@ -306,9 +305,7 @@ class CorpusIndex:
     def sparse(
         self, name: SparseName, analyzer: AnalyzerChoice, units: Unit = "child", allowed: Labels | None = None
     ) -> SparseIndex:
-        """Return the sparse index of the children, or of the files, of the allowed labels alone: scores would show
-        others.
-        """
+        """Return the sparse index of children or files with allowed labels alone: other texts would show in scores."""
         visible = self._visible(allowed)
         key = (name, self.analyzer(analyzer, visible), units, visible)
         if key not in self._sparse:

@@ -40,10 +40,7 @@ def downloaded_folder(hub_name: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """What a transformer keeps of each token that it has read: keys and values of every layer.
-
-    Where a model looks back only a window in some layers (Gemma 3), or shares them, this is the most.
-    """
+    """What a transformer keeps of each token: keys and values of every layer (the most: some layers look back less)."""
 
     layers: int
     kv_heads: int

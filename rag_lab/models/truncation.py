@@ -128,9 +128,7 @@ class TokenLength:
         return "" if limit is None or size <= limit else _READS_LESS.format(size, name, limit)
 
     def room(self, size: int) -> int:
-        """Return the tokens that a text of `size` may have itself; a ConfigError where the model cannot count, or reads
-        less.
-        """
+        """Return the tokens that a text of `size` may have alone; a ConfigError if the model cannot count them."""
         if not (problem := self.problem(size)) and not self.is_ready:
             self._inner.embed_documents(["word"])
             problem = self.problem(size) or ("" if self.is_ready else _NO_COUNT.format(size, "the embedding model"))

@@ -276,9 +276,7 @@ class GoldContext(BuiltInStage):
     def _wanted(
         self, parent_id: str, unit: Chunk | Document, start: int, evidence: Evidence | None, asked: str
     ) -> Wanted:
-        """Return a parent or a page, whose text begins at `start`, to be cut around the quote, or around the nearest
-        piece.
-        """
+        """Return a parent or page, whose text begins at `start`, to be cut around the quote, or the nearest piece."""
         text = unit.text
         whole = Passage(0, parent_id, unit.source, unit.page, start, start + len(text), text)
         if evidence is not None and evidence.start is not None and evidence.end is not None:

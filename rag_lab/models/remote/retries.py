@@ -127,10 +127,7 @@ class RateLimitStore:
             return _breaker(database, model, self.clock() + ahead_s)[0] - ahead_s
 
     def refuse(self, model: str, wait_s: float) -> bool:
-        """Note that the server refused a request for its number, and return whether it is full.
-
-        Where it is, all wait `wait_s` seconds.
-        """
+        """Note that too many requests were sent; return whether the server is full: then all wait `wait_s` seconds."""
         with self._opened() as database, database:
             database.lock()
             now_s = self.clock() + _ahead_s(database)

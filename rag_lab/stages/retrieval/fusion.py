@@ -137,9 +137,7 @@ def scoring(hits: Sequence[Hit], least: float | None) -> Sequence[Hit]:
 
 @dataclass(frozen=True)
 class Combine(BuiltInStage):
-    """Fuse the lists of the searches in `weights`, at most k hits, none below `min_score`; a single list stays as it
-    is.
-    """
+    """Fuse the searches in `weights`, at most k hits, none below `min_score`; the list of a single one stays."""
 
     weights: Mapping[str, float]
     normalization: Normalization

@@ -48,9 +48,7 @@ _ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 
 @dataclass(frozen=True)
 class CustomSearcher:
-    """Calls `code`, or what it makes of the children (`builds`), until k units that the asker may see are found, or no
-    more.
-    """
+    """Calls `code`, or what it makes of the children (`builds`), until k units that may be seen are found."""
 
     index: CorpusIndex
     code: CustomCode
@@ -179,9 +177,7 @@ def is_retriever(given: Any) -> bool:
 
 
 def searches(parts: Parts) -> tuple[Stage, ...]:
-    """Return the searches, those of no use switched off, what combines those by question, and the merge, if there is
-    HyDE.
-    """
+    """Return the searches (those not made are off), what combines those by question, and the merge with HyDE."""
     retrieval, index, query = parts.retrieval, parts.index, parts.query
     weights, k, level = _weights(parts), retrieval.base_k, retrieval.level
     # One search applies the threshold itself; what combines several does it there.
