@@ -160,7 +160,7 @@ MOST_LINES = {
     "corpus": 4_835,  # 4_600
     "data": 2_184,  # 2_100
     "stages": 4_703,  # 4_100
-    "sources": 896,  # 700
+    "sources": 1_121,  # 700
     "assistant": 576,  # 750
     "questions": 893,  # 600
     "corpus_profile": 327,  # 400
@@ -172,9 +172,9 @@ MOST_LINES = {
     "experiment": 8_274,  # 7_600
     "notebook": 2_736,  # 2_600
     "testing": 869,  # 1_200
-    "cli": 2_815,  # 2_300
+    "cli": 2_816,  # 2_300
 }
-MOST_MODULES = 281
+MOST_MODULES = 282
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

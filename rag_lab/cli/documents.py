@@ -94,7 +94,8 @@ def ingest(
 
     from rag_lab.sources.config import read_connectors
     from rag_lab.sources.follow import ingest as look_at_all
-    from rag_lab.sources.ingestion import Ingestion, Pass
+    from rag_lab.sources.ingestion import Ingestion
+    from rag_lab.sources.source import Pass
 
     folder, listed = read_connectors(connectors)
     where, stop, shown = shlex.quote(str(folder)), threading.Event(), set[str]()
