@@ -153,20 +153,20 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_416,  # 1_100
-    "_kit": 1_934,  # 1_800
-    "memory": 1_188,  # 1_300
+    "_kit": 1_906,  # 1_800
+    "memory": 1_184,  # 1_300
     "models": 7_134,  # 7_300
     "stores": 1_579,  # 1_500
     "corpus": 4_835,  # 4_600
-    "data": 2_184,  # 2_100
+    "data": 2_176,  # 2_100
     "stages": 4_703,  # 4_100
     "sources": 1_121,  # 700
     "assistant": 576,  # 750
     "questions": 893,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_464,  # 3_500
-    "evaluation": 3_035,  # 3_300
-    "runs": 1_364,  # 1_200
+    "evaluation": 3_023,  # 3_300
+    "runs": 1_367,  # 1_200
     "comparison": 5_337,  # 4_400
     "report": 3_288,  # 2_700
     "experiment": 8_274,  # 7_600

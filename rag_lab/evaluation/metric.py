@@ -84,14 +84,7 @@ def info_of(name: str, needs: Needs, **rest: Any) -> MetricInfo:
     return MetricInfo(name, _SENTENCES[name], needs, **rest)
 
 
-_INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)
 TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
-
-
-def info_to_json(info: MetricInfo) -> dict[str, Any]:
-    """Return what a metric is as JSON values, sets in order."""
-    values = _INFO.dump_python(info, mode="json")
-    return {key: sorted(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)

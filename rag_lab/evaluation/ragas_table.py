@@ -59,7 +59,16 @@ def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
     """Return RAGAs' arguments for a trace that has what the metric needs, or why RAGAs could not score it."""
     arguments = {_RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
     if "reference_contexts" in arguments and not all(arguments["reference_contexts"]):
-        return Gap("not_applicable", _no_context(trace.question.evidence))
+        missing = next(item for item in trace.question.evidence if not item.context)
+        place = "file" if missing.page is None else "page"
+        reason = (
+            "where the evidence stands is not known: it was not found in the documents, or nobody looked for it, as "
+            "Pipeline.run and Pipeline.locate do"
+        )
+        if missing.quote is None:
+            of_several = f"the labels name a {place} of several passages and no quote"
+            reason = f"{of_several}, so which of them is the evidence is not known"
+        return Gap("not_applicable", reason)
     if "judge" not in spec.models and "response" in arguments and trace.answer is not None and trace.answer.abstained:
         return ABSTAINED
     if "judge" in spec.models and "response" in arguments and not arguments["response"].strip():
@@ -67,20 +76,6 @@ def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
             return Gap("not_applicable", "the reader rightly said nothing")
         return Gap("failed", "the answer is empty")
     return arguments
-
-
-def _no_context(evidence: Sequence[Evidence]) -> str:
-    """Return why the text of some evidence is not known."""
-    missing = next(item for item in evidence if not item.context)
-    if missing.quote is None:
-        place = "file" if missing.page is None else "page"
-        return (
-            f"the labels name a {place} of several passages and no quote, so which of them is the evidence is not known"
-        )
-    return (
-        "where the evidence stands is not known: it was not found in the documents, or nobody looked for it, as "
-        "Pipeline.run and Pipeline.locate do"
-    )
 
 
 def _ids(trace: Trace, items: Sequence[Passage | Evidence]) -> list[str]:

@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from rag_lab._kit.home import PRIVATE, home
 from rag_lab.errors import ConfigError, DamagedFile, RagLabError
+from rag_lab.redaction import one_line
 
 REMEMBERED = "delete it with its -wal and -shm files, and what it remembered is computed again"
 _UNUSABLE = {  # codes that say nothing about the content of a file
@@ -185,18 +186,19 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
             raise
         with _LOCK:
             _IDLE.setdefault(at, []).append(connection)
-    except psycopg.errors.DiskFull as error:
-        raise RagLabError(
-            f"The store at {place} has no room: {_line(error)}; make room on the disk of its server and "
-            "start the same command again: it goes on."
-        ) from None
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise RagLabError(
-            f"The store at {place} does not answer: {_line(error)}; see that RAG_LAB_STORE names a PostgreSQL "
-            "server that runs, and start the same command again: it goes on."
-        ) from None
     except psycopg.Error as error:
-        raise RagLabError(f"The store at {place} refused: {_line(error)}.") from error
+        reason = one_line(str(error)).rstrip(".")
+        if isinstance(error, psycopg.errors.DiskFull):
+            raise RagLabError(
+                f"The store at {place} has no room: {reason}; make room on the disk of its server and start the same "
+                "command again: it goes on."
+            ) from None
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            raise RagLabError(
+                f"The store at {place} does not answer: {reason}; see that RAG_LAB_STORE names a PostgreSQL server "
+                "that runs, and start the same command again: it goes on."
+            ) from None
+        raise RagLabError(f"The store at {place} refused: {reason}.") from error
 
 
 def place_of(address: str) -> str:
@@ -274,12 +276,6 @@ def _answering(at: tuple[int, str, str], tables: str) -> Any:
 
 def _placed(statement: str) -> str:
     return statement.replace("%", "%%").replace("?", "%s")
-
-
-def _line(error: Exception) -> str:
-    from rag_lab.redaction import one_line
-
-    return one_line(str(error)).rstrip(".")
 
 
 def _library() -> Any:
