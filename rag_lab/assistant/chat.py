@@ -8,7 +8,7 @@ in the history that any model reads: a turn counts only while every file that it
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -109,7 +109,7 @@ class Sessions:
         self, session: str, number: int, answer: str, citations: Sequence[Citation], seen: Sequence[str]
     ) -> None:
         """Write down the answer to a question, in place of one that it had."""
-        cited = [{"number": c.number, "source": c.source, "page": c.page, "quote": c.quote} for c in citations]
+        cited = [asdict(citation) for citation in citations]
         with opened_store(self.path, _SCHEMA, _MEND) as store, store:
             store.execute(
                 "UPDATE turns SET answer = ?, citations = ?, seen = ? WHERE session = ? AND number = ?",

@@ -26,7 +26,7 @@ from rag_lab.corpus import build_index as indexes
 from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
 from rag_lab.corpus.chunks import Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import Changes, IndexedFile, list_corpus, refuse_answers, track
+from rag_lab.corpus.folder import Changes, IndexedFile, list_corpus, modified_at, refuse_answers, track
 from rag_lab.corpus.normalize import language_of, main_language
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.rules import Attributes
@@ -142,9 +142,10 @@ class CorpusIndex:
         attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
                       made_of["attributes"].items()}  # fmt: skip
         return tuple(
-            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()))
+            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()),
+                        modified_at(self.corpus_dir / source))
             for source, numbers in counts.items()
-        )
+        )  # fmt: skip
 
     def language(self, visible: Labels | None = None) -> str:
         """Return the language of most of what is visible, as `english`, detected in a sample; '' if there is none."""

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -274,6 +275,12 @@ class IndexedFile:
     n_parents: int
     n_children: int
     attributes: rules.Attributes
+    modified: str  # day and time of the last change, ISO 8601 in UTC; '' where the file is not below the corpus folder
+
+
+def modified_at(path: Path) -> str:
+    """Return when a file was last changed; see `IndexedFile.modified`."""
+    return f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%dT%H:%M:%SZ}" if path.is_file() else ""
 
 
 def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping[str, str]) -> Changes:
