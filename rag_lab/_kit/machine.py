@@ -79,7 +79,10 @@ def peak_memory_mb() -> int:
 
 
 def memory_mb(key: Literal["VmRSS", "VmHWM"]) -> float | None:
-    """Return MiB in memory, of now (`VmRSS`) or the most since `begin_peak` (`VmHWM`); None where no Linux is."""
+    """Return what the process has in memory in MiB, mapped files that were read included; None where no Linux is.
+
+    `VmRSS` is of now, `VmHWM` the peak since `begin_peak`.
+    """
     found = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE) if _STATUS.exists() else None
     return int(found[1]) / 1024 if found else None
 
@@ -108,9 +111,9 @@ def begin_peak() -> None:
 
 
 def free_mb() -> float | None:
-    """Return what programs can still take without swapping, or a container's limit leaves, in MiB; None without Linux.
+    """Return what programs can still take without swapping, in MiB; None where no Linux is.
 
-    What files are cached in counts as free.
+    In a container it is what is left of its limit, where that is less. What files are cached in counts as free.
     """
     found = re.search(r"^MemAvailable:\s+(\d+) kB$", _read(_MEMINFO), re.MULTILINE)
     if found is None:
@@ -189,6 +192,8 @@ def of_processors(folder: Path) -> tuple[Meter, ...]:
     return tuple(found)
 
 
+T = TypeVar("T")
+
 OWNER_FILE = "owner.json"
 _MAX_OWNER_BYTES = 4096
 _PREFIX = "rag_lab_"  # of temporary folders
@@ -216,13 +221,9 @@ class Process(NamedTuple):
     began: str  # when, by the clock of that start; '' where the system does not say
 
     @classmethod
-    def this(cls) -> Process:
-        """Return the process that asks."""
-        return cls.of(os.getpid())
-
-    @classmethod
-    def of(cls, pid: int) -> Process:
-        """Return the process of this number, which runs here."""
+    def of(cls, pid: int | None = None) -> Process:
+        """Return the process of this number, which runs here; the one that asks where None."""
+        pid = os.getpid() if pid is None else pid
         return cls(*_host_and_system(), pid, _began(pid))
 
     def runs(self) -> bool | None:
@@ -315,7 +316,7 @@ def scratch_folder(kind: str) -> tempfile.TemporaryDirectory[str]:
 
 def write_owner(folder: Path) -> None:
     """Note in a folder that it is this process's."""
-    (folder / OWNER_FILE).write_text(json.dumps(Process.this()), encoding="utf-8")
+    (folder / OWNER_FILE).write_text(json.dumps(Process.of()), encoding="utf-8")
 
 
 def owner_runs(folder: Path) -> bool | None:
@@ -339,9 +340,9 @@ class Hung(TimeoutError):  # noqa: N818
     """A call that did not return in time."""
 
 
-def timed(call: Callable[[], Result], timeout_s: float) -> Result:
+def timed(call: Callable[[], T], timeout_s: float) -> T:
     """Return what `call` returns, or raise what it raises; `Hung` if it takes longer, in a thread that goes on."""
-    returned: list[Result] = []
+    returned: list[T] = []
     raised: list[Exception] = []
 
     def work() -> None:

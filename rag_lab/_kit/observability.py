@@ -65,7 +65,8 @@ def working(
 def begin_logs(level: str | None, file: Path | None) -> None:
     """Log from `level` on, in this process and in those that it starts: to `file`, or without one to stderr.
 
-    Of libraries warnings are logged, at level `debug` everything. Where None, the environment decides.
+    Of libraries warnings are logged, at level `debug` everything. Where None, the environment decides; where it names
+    neither, nothing changes.
     """
     if level is not None:
         os.environ[LEVEL_VARIABLE] = level

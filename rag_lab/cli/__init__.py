@@ -29,16 +29,8 @@ for _command in (
     *(sweep.demo, sweep.plan_, sweep.sweep, sweep.run, sweep.vary, worker.worker),
     *(run_results.status, run_results.open_, run_results.compare, run_results.report, run_results.export),
     *(run_results.gate, run_results.bundle, run_results.verify),
-    *(
-        documents.profile,
-        documents.index,
-        documents.ingest,
-        ask.ask,
-        ask.chat,
-        ask.write,
-        modules.modules,
-        models.doctor,
-    ),
+    *(documents.profile, documents.index, documents.ingest, ask.ask, ask.chat, ask.write),
+    *(modules.modules, models.doctor),
 ):
     app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(documents.app, name="datasets")

@@ -21,7 +21,6 @@ from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError, RagLabError
 
 if TYPE_CHECKING:
-    from rag_lab.assistant.chat import Chat
     from rag_lab.pipeline import Pipeline
     from rag_lab.records import Question, Trace
 
@@ -39,16 +38,12 @@ _HELP = """\
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    question: str,
     dataset: shared.Documents = shared.DEFAULT_DATASET,
-    may_see: Annotated[
-        list[str] | None, typer.Option(help="A permission of the asker, repeatable; '' for none at all.")
-    ] = None,
-    namespace: Annotated[str | None, typer.Option(help="Search the documents of this namespace alone.")] = None,
+    may_see: list[str] | None = None,
+    namespace: str | None = None,
     person: shared.Person = None,
-    label: Annotated[
-        bool, typer.Option("--label", help="Then choose the passage that answers: a label, by which variants compare.")
-    ] = False,
+    label: Annotated[bool, typer.Option("--label")] = False,
     settings: shared.Settings = None,
 ) -> None:
     """Answer a question from documents, with citations."""
@@ -93,17 +88,17 @@ def answer_text(trace: Trace) -> str:
     """Return the answer with its citations, or where answers are switched off the passages that were found."""
     if trace.answer is None:
         none = "(what was found does not fit the budget of the context)" if trace.ranked else "(nothing was found)"
-        return "\n".join([f"[{p.number}] {_place(p.source, p.page, p.url)}" for p in trace.passages] or [none])
+        return "\n".join([f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages] or [none])
     answer, cited = " ".join(trace.answer.text.split()), []
     for citation in trace.answer.citations:
         text = " ".join(citation.quote.split())
         quote = f': "{text}"' if text and text != answer else ""  # an answer that is a quote stands above
-        cited.append(f"[{citation.number}] {_place(citation.source, citation.page, citation.url)}{quote}")
+        cited.append(f"[{citation.number}] {_place(citation.source, citation.page)}{quote}")
     return "\n".join([trace.answer.text, *(cited or ["(no citation)"])])
 
 
-def _place(source: str, page: int | None, url: str = "") -> str:
-    return (source if page is None else f"{source}, page {page}") + f" <{url}>" * bool(url)
+def _place(source: str, page: int | None) -> str:
+    return source if page is None else f"{source}, page {page}"
 
 
 def label_passage(pipeline: Pipeline, question: Question) -> None:
@@ -159,15 +154,12 @@ def label_passage(pipeline: Pipeline, question: Question) -> None:
 
 def chat(
     dataset: shared.Documents = shared.DEFAULT_DATASET,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="The conversation to begin or go on with.")] = None,
-    latest: Annotated[bool, typer.Option("--latest", help="Go on with the person's latest conversation.")] = False,
+    session: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    latest: Annotated[bool, typer.Option("--latest")] = False,
     person: shared.Person = None,
     settings: shared.Settings = None,
 ) -> None:
-    """Talk with documents, with follow-up questions.
-
-    A session is kept: it goes on where it was left, also after a kill. Answers cite source and page.
-    """
+    """Talk with documents, with follow-up questions."""
     from rag_lab.assistant.chat import Chat, Sessions
 
     pipeline = shared.open_pipeline(dataset, settings)
@@ -182,42 +174,32 @@ def chat(
     if talk.pending is not None:
         typer.echo(f"The last question was not answered: {talk.pending.question}")
         _show(talk.again)
-    while line := _line():
+    while True:
         try:
-            _turn(talk, line)
+            line = str(typer.prompt("\n?", prompt_suffix=" ", default="", show_default=False)).strip()
+            command, _, rest = line.partition(" ")
+            if command in ("", "/quit"):
+                break
+            if command == "/set":
+                talk.set(shared.parse_settings([rest]))
+                typer.echo(f"{rest.strip()} from now on.")
+            elif command == "/again":
+                before = next((turn.answer for turn in reversed(talk.turns) if turn.answer), "")
+                trace = _show(talk.again)
+                if trace.answer is not None and trace.answer.text == before:
+                    typer.echo("(the same answer as before)")
+            elif command == "/export":
+                typer.echo(f"{talk.export(rest.strip() or f'{talk.session}.jsonl')} questions were written.")
+            elif command.startswith("/"):
+                typer.echo(_HELP)
+            else:
+                _show(partial(talk.ask, line))
         except RagLabError as error:
             typer.echo(f"rag-lab: {error}", err=True)
-        except EOFError:
+        except typer.Abort:
             break
     words = ["rag-lab", "chat", "--session", talk.session, "--dataset", dataset, *(["--as", person] if person else [])]
     typer.echo(f"To go on: {shlex.join(words)}")
-
-
-def _line() -> str:
-    try:
-        return str(typer.prompt("\n?", prompt_suffix=" ", default="", show_default=False)).strip()
-    except typer.Abort:
-        return ""
-
-
-def _turn(talk: Chat, line: str) -> None:
-    command, _, rest = line.partition(" ")
-    if command == "/quit":
-        raise EOFError
-    if command == "/set":
-        talk.set(shared.parse_settings([rest]))
-        typer.echo(f"{rest.strip()} from now on.")
-    elif command == "/again":
-        before = next((turn.answer for turn in reversed(talk.turns) if turn.answer), "")
-        trace = _show(talk.again)
-        if trace.answer is not None and trace.answer.text == before:
-            typer.echo("(the same answer as before)")
-    elif command == "/export":
-        typer.echo(f"{talk.export(rest.strip() or f'{talk.session}.jsonl')} questions were written.")
-    elif command.startswith("/"):
-        typer.echo(_HELP)
-    else:
-        _show(partial(talk.ask, line))
 
 
 def _show(answer: Callable[[Callable[[str], object]], Trace]) -> Trace:
@@ -234,26 +216,17 @@ def _show(answer: Callable[[Callable[[str], object]], Trace]) -> Trace:
 
 
 def write(
-    topic: Annotated[str | None, typer.Argument(help="What the report is about.")] = None,
-    dataset: Annotated[
-        str, typer.Option(help="Whose documents are read: a name, or any folder.", autocompletion=completion.datasets)
-    ] = shared.DEFAULT_DATASET,
-    parts: Annotated[int, typer.Option(min=1, max=20, help="Sections at most.")] = 5,
-    style: Annotated[str, typer.Option(help="technical: precise values; general: for a broad audience.")] = "technical",
-    out: Annotated[
-        Path | None, typer.Option(help="The folder of the report; below results/reports where left out.")
-    ] = None,
-    list_: Annotated[
-        bool, typer.Option("--list", help="List the reports that were written, the newest first.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the calls are made.")] = False,
+    topic: Annotated[str | None, typer.Argument()] = None,
+    dataset: Annotated[str, typer.Option(autocompletion=completion.datasets)] = shared.DEFAULT_DATASET,
+    parts: Annotated[int, typer.Option(min=1, max=20)] = 5,
+    style: str = "technical",
+    out: Path | None = None,
+    list_: Annotated[bool, typer.Option("--list")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
     person: shared.Person = None,
     settings: shared.Settings = None,
 ) -> None:
-    """Write a report from documents.
-
-    An outline, then each section drafted from its passages and reviewed; citations are checked.
-    """
+    """Write a report from documents."""
     from rag_lab.assistant.report_writer import earlier_reports
     from rag_lab.assistant.report_writer import write as write_report
 

@@ -10,7 +10,7 @@ import typer
 
 from rag_lab.cli import completion
 from rag_lab.cli.shared_options import DryRun, Settings, open_pipeline, parse_settings
-from rag_lab.cli.shell import interrupts, next_steps
+from rag_lab.cli.shell import next_steps, stopped_in_order
 from rag_lab.errors import ConfigError
 from rag_lab.redaction import visible_json
 
@@ -22,24 +22,12 @@ app = typer.Typer(help="List, check and import datasets.", no_args_is_help=True,
 
 
 def index(
-    dataset: Annotated[
-        str,
-        typer.Argument(
-            help="A name that `rag-lab datasets list` shows, or any folder of documents.",
-            autocompletion=completion.datasets,
-        ),
-    ],
+    dataset: Annotated[str, typer.Argument(autocompletion=completion.datasets)],
     settings: Settings = None,
-    list_: Annotated[bool, typer.Option("--list", help="List every file that is indexed.")] = False,
-    remove: Annotated[
-        list[str] | None, typer.Option(metavar="SOURCE", help="Leave this file out of the index from now on.")
-    ] = None,
+    list_: Annotated[bool, typer.Option("--list")] = False,
+    remove: Annotated[list[str] | None, typer.Option(metavar="SOURCE")] = None,
 ) -> None:
-    """Split and embed the documents of a dataset, or of any folder.
-
-    Only files that are new or changed are read, and only texts never seen are embedded. Bad files are named and left
-    out. A file that is removed stays in the folder; `removed.txt` says so.
-    """
+    """Split and embed the documents of a dataset, or of any folder."""
     from rag_lab.corpus.folder import list_files
     from rag_lab.corpus.rules import removing
     from rag_lab.data.dataset import corpus_folder, find_dataset
@@ -58,7 +46,7 @@ def index(
         whose = [f"namespace {file.attributes.namespace}"] if file.attributes.namespace else []
         whose += [f"seen by {', '.join(file.attributes.permissions)}"] if file.attributes.permissions else []
         sizes = f"{file.n_documents:>5} documents {file.n_parents:>6} parents {file.n_children:>6} children"
-        typer.echo("  ".join([file.sha256[:12], sizes, f"{file.modified[:10]:10}", file.source, *whose]))
+        typer.echo("  ".join([file.sha256[:12], sizes, file.source, *whose]))
     counts, language = found.manifest, found.language()
     typer.echo(
         f"{dataset}: {counts.n_files} files, {counts.n_documents} pages and unpaged files, {counts.n_parents} parents, "
@@ -71,22 +59,14 @@ def index(
 
 
 def ingest(
-    connectors: Annotated[
-        Path, typer.Argument(metavar="CONNECTORS.yaml", help="Which sources, as docs/sources.md says.")
-    ],
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what changes, until Ctrl-C.")] = False,
-    index_: Annotated[bool, typer.Option("--index", help="Embed what changed at once, too.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what is new, changed and gone; write nothing.")
-    ] = False,
-    status: Annotated[bool, typer.Option("--status", help="Say how old what the corpus knows is, and stop.")] = False,
+    connectors: Annotated[Path, typer.Argument(metavar="CONNECTORS.yaml")],
+    follow: Annotated[bool, typer.Option("--follow")] = False,
+    index_: Annotated[bool, typer.Option("--index")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
+    status: Annotated[bool, typer.Option("--status")] = False,
     settings: Settings = None,
 ) -> None:
-    """Keep a corpus equal to what folders, databases, streams and web services hold.
-
-    What is new or changed is fetched, what is gone is deleted. A source that is down is named and tried again; the
-    corpus keeps what it knows of it. Ctrl-C ends it after the batch, and the same command goes on.
-    """
+    """Keep a corpus equal to what its sources hold."""
     import threading
     from datetime import datetime
 
@@ -94,8 +74,7 @@ def ingest(
 
     from rag_lab.sources.config import read_connectors
     from rag_lab.sources.follow import ingest as look_at_all
-    from rag_lab.sources.ingestion import Ingestion
-    from rag_lab.sources.source import Pass
+    from rag_lab.sources.ingestion import Ingestion, Pass
 
     folder, listed = read_connectors(connectors)
     where, stop, shown = shlex.quote(str(folder)), threading.Event(), set[str]()
@@ -116,7 +95,7 @@ def ingest(
         if index_ and news and not dry_run and any((folder / "corpus").rglob("*.*")):
             open_pipeline(str(folder), settings).index.ensure_vectors()
 
-    with tqdm(desc="ingesting", unit="key", disable=None) as bar, interrupts(stop.set):
+    with tqdm(desc="ingesting", unit="key", disable=None) as bar, stopped_in_order(stop.set):
         ingestion = Ingestion(folder, listed, bar.update)
         with nullcontext() if dry_run else ingestion.writing():
             found = look_at_all(ingestion, follow, tell, stop, dry_run)
@@ -128,17 +107,11 @@ def ingest(
 
 
 def profile(
-    dataset: Annotated[
-        str, typer.Argument(help="Any folder of documents, or a data set's name.", autocompletion=completion.datasets)
-    ],
+    dataset: Annotated[str, typer.Argument(autocompletion=completion.datasets)],
     settings: Settings = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as a page, too.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> None:
-    """Say what a corpus is like, and what to set for it and why.
-
-    Files, pages, languages, tables, scans, copies and revisions; how much of its chunks and pages the models of the
-    settings read; every problem of a file. It is read as `rag-lab index` reads it, and nothing is read twice.
-    """
+    """Say what a corpus is like, and what to set for it and why."""
     from rag_lab.config import PipelineConfig
     from rag_lab.corpus_profile.corpus_profile import profile as of_corpus
     from rag_lab.data.dataset import is_dataset
@@ -158,28 +131,18 @@ def profile(
 
 @questions_app.command()
 def draft(
-    folder: Annotated[Path, typer.Argument(help="A data set, as `rag-lab new` makes it, or a folder of documents.")],
-    model: Annotated[
-        str | None, typer.Option(help="The chat model that writes, as gemini:gemini-2.5-flash.", show_default=False)
-    ] = None,
-    reader: Annotated[
-        str | None, typer.Option(help="The one that checks; the same where left out.", show_default=False)
-    ] = None,
-    n: Annotated[int, typer.Option(min=1, max=10_000, help="Drafts that are written; fewer stand.")] = 100,
-    out: Annotated[Path | None, typer.Option(help="The data set that is made of a folder of documents.")] = None,
-    by_hand: Annotated[bool, typer.Option("--by-hand", help="Ask no model; list places worth asking about.")] = False,
-    prompt: Annotated[
-        str, typer.Option(metavar="FILE.j2", help="Asks for a draft in your words (docs/own_questions.md).")
-    ] = "builtin",
+    folder: Path,
+    model: Annotated[str | None, typer.Option(show_default=False)] = None,
+    reader: Annotated[str | None, typer.Option(show_default=False)] = None,
+    n: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
+    out: Path | None = None,
+    by_hand: Annotated[bool, typer.Option("--by-hand")] = False,
+    prompt: Annotated[str, typer.Option(metavar="FILE.j2")] = "builtin",
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the calls are made.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
     settings: Settings = None,
 ) -> None:
-    """Draft questions about documents, and let those fall that are of no use.
-
-    A model writes each about one place; rules and a second call check it. What stands is in questions.jsonl, the rest
-    in fallen.jsonl with the reason. Every call is remembered: after Ctrl-C the same command goes on.
-    """
+    """Draft questions about documents, and let those fall that are of no use."""
     from rag_lab.data.dataset import corpus_folder, is_dataset
     from rag_lab.experiment.new_project import new_project
     from rag_lab.models.shared import KEY, better_model, chat_model
@@ -240,11 +203,9 @@ def list_() -> None:
 
 @app.command()
 def check(
-    dataset: Annotated[
-        str, typer.Argument(help="A name, or any folder of documents.", autocompletion=completion.datasets)
-    ],
-    json_path: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the counts as JSON.")] = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write them as an HTML page.")] = None,
+    dataset: Annotated[str, typer.Argument(autocompletion=completion.datasets)],
+    json_path: Annotated[Path | None, typer.Option("--json", metavar="FILE")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> None:
     """Count what a dataset holds, and name what is wrong and what is missing."""
     from rag_lab.data.check import check as count
@@ -269,19 +230,14 @@ def _write(path: Path, text: str) -> None:
 
 @app.command("import")
 def import_(
-    source: Annotated[Path, typer.Argument(help="A BEIR folder, a SQuAD JSON file, or a CSV, JSONL or Parquet table.")],
-    target: Annotated[Path, typer.Argument(help="The dataset's new folder, such as datasets/my_data.")],
-    format: Annotated[str | None, typer.Option(help="beir, squad or table; guessed where left out.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the dataset that is there.")] = False,
-    split: Annotated[str | None, typer.Option(help="Which judgements of a BEIR folder: test, dev or train.")] = None,
-    language: Annotated[
-        str, typer.Option(help="Of the texts: en, German, ...; BM25 and TF-IDF then take words to their stems.")
-    ] = "",
+    source: Path,
+    target: Path,
+    format: str | None = None,
+    force: Annotated[bool, typer.Option("--force")] = False,
+    split: str | None = None,
+    language: str = "",
 ) -> None:
-    """Make a dataset from another format.
-
-    A table has RAGAs' columns: user_input, reference, reference_contexts.
-    """
+    """Make a dataset from another format."""
     from rag_lab.data.formats import import_dataset
     from rag_lab.data.labels import grades_text
 
@@ -300,9 +256,9 @@ def import_(
 
 @app.command()
 def export(
-    dataset: Annotated[str, typer.Argument(help="A name or a path.", autocompletion=completion.datasets)],
-    target: Annotated[Path, typer.Argument(help="The new folder.")],
-    format: Annotated[str, typer.Option(help="beir.")] = "beir",
+    dataset: Annotated[str, typer.Argument(autocompletion=completion.datasets)],
+    target: Path,
+    format: str = "beir",
 ) -> None:
     """Write a dataset as a BEIR folder."""
     from rag_lab.data.dataset import Dataset

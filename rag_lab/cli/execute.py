@@ -24,23 +24,6 @@ __all__ = ["RunOptions", "as_jobs", "plan", "run_with_status", "start"]  # what 
 LONG_MINUTES = 2
 
 
-def confirm_long(checked: Plan, yes: bool) -> None:
-    """Ask before a plan is run that takes long; nothing is asked with `yes`, nor where nobody sits at a terminal."""
-    if yes or not _is_terminal():
-        return
-    minutes, assumed = cost_estimate.minutes_ahead(cost_estimate.estimate(checked))
-    if minutes <= LONG_MINUTES:
-        return
-    why = f" ({'; '.join(assumed)})" if assumed else ""
-    if not typer.confirm(f"This takes about {minutes:,.0f} minutes{why}. Go on?", default=True, err=True):
-        typer.echo("Nothing was run. --dry-run shows what would be, and fewer questions take less.", err=True)
-        raise typer.Exit(1)
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def start(
     checked: Plan, out: Path | None, options: RunOptions, dry_run: bool, scores: bool = False, *, yes: bool = False
 ) -> None:
@@ -61,7 +44,10 @@ def start(
 def run_with_status(
     checked: Plan, out: Path | None, options: RunOptions, scores: bool = False, *, yes: bool = False
 ) -> RunFolder:
-    """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now."""
+    """Run a plan; say before what it cannot measure, and after what failed, what it cost, and what can be done now.
+
+    Without `yes`, who sits at a terminal is asked before what takes long.
+    """
     left_out = [asked_sentence(len(checked.questions), checked.left_out)] if checked.left_out else []
     found, unmeasured = caveats.truncations_of(checked), caveats.not_applicable_sentences(checked)
     # Where the sweep refuses what is cut, it says so itself, and does not start.
@@ -69,7 +55,13 @@ def run_with_status(
     notices = (*left_out, *checked.expansion.notices, *caveats.cut_off_sentences(checked), *unmeasured, *cut)
     for notice in notices:
         typer.echo(notice, err=True)
-    confirm_long(checked, yes)
+    asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    minutes, assumed = cost_estimate.minutes_ahead(cost_estimate.estimate(checked)) if asks else (0.0, [])
+    why = f" ({'; '.join(assumed)})" if assumed else ""
+    question = f"This takes about {minutes:,.0f} minutes{why}. Go on?"
+    if minutes > LONG_MINUTES and not typer.confirm(question, default=True, err=True):
+        typer.echo("Nothing was run. --dry-run shows what would be, and fewer questions take less.", err=True)
+        raise typer.Exit(1)
     try:
         with stopped_in_order():
             run = sweep.run_plan(checked, out, options)

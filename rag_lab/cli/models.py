@@ -33,27 +33,15 @@ _MB = 1_000_000
 
 @judge_app.command("check")
 def check_judge(
-    model: Annotated[str, typer.Argument(help="The judge, as provider:name.")],
-    dataset: Annotated[
-        str, typer.Option(help="Whose questions make the trial: a name or a path.", autocompletion=completion.datasets)
-    ] = DEFAULT_DATASET,
-    questions: Annotated[
-        int, typer.Option(min=1, help="How many questions, 20 or more to pass; each makes up to six answers.")
-    ] = 20,
-    metric: Annotated[
-        list[str] | None, typer.Option(help="Try the objects of this metric only; may be given several times.")
-    ] = None,
-    embedding: Annotated[str | None, typer.Option(help="The embedding model; a pipeline's where left out.")] = None,
-    language: Annotated[
-        str, typer.Option(help="Language of the examples in its prompts, as in: german; English where left out.")
-    ] = "",
-    seed: Annotated[int, typer.Option(help="Which questions are drawn.")] = 0,
+    model: str,
+    dataset: Annotated[str, typer.Option(autocompletion=completion.datasets)] = DEFAULT_DATASET,
+    questions: Annotated[int, typer.Option(min=1)] = 20,
+    metric: list[str] | None = None,
+    embedding: str | None = None,
+    language: str = "",
+    seed: int = 0,
 ) -> None:
-    """Find out whether a model can judge.
-
-    Does it give what each metric needs, does it tell a right answer from one made wrong, does it agree with itself? The
-    result is kept, and reports of runs with this judge say it.
-    """
+    """Find out whether a model can judge."""
     from rag_lab.data.dataset import Dataset
     from rag_lab.evaluation import judge_check, judge_trial
     from rag_lab.models import config, shared
@@ -90,9 +78,7 @@ def _request(n: int, max_tokens: int) -> ChatRequest:
 
 @app.command("list")
 def list_(
-    server: Annotated[
-        str, typer.Option("--ollama", metavar="ADDRESS", help="An Ollama server; OLLAMA_HOST where left out.")
-    ] = "",
+    server: Annotated[str, typer.Option("--ollama", metavar="ADDRESS")] = "",
 ) -> None:
     """List the models that need no download: packaged ones, those of the model hub, those of Ollama."""
     from huggingface_hub import CacheNotFound, scan_cache_dir
@@ -132,7 +118,7 @@ def list_(
 
 @app.command()
 def pull(
-    model: Annotated[str, typer.Argument(help="ollama:NAME, with its tag and, elsewhere, ?base_url=ADDRESS.")],
+    model: str,
 ) -> None:
     """Download a model onto an Ollama server. Models of the hub download when they are first used."""
     from tqdm import tqdm
@@ -164,9 +150,9 @@ def pull(
 
 @app.command()
 def show(
-    model: Annotated[str, typer.Argument(help="provider:name, with its options.")],
-    batch: Annotated[int, typer.Option(min=1, help="Sequences at a time, each of which needs a cache.")] = 1,
-    measure: Annotated[bool, typer.Option("--measure", help="Load it and ask a few questions.")] = False,
+    model: str,
+    batch: Annotated[int, typer.Option(min=1)] = 1,
+    measure: Annotated[bool, typer.Option("--measure")] = False,
 ) -> None:
     """Say what a model is, can do and will need of this machine; nothing is loaded unless it is measured."""
     from rag_lab.models import model_card
@@ -180,15 +166,11 @@ def show(
 
 @app.command()
 def check(
-    model: Annotated[str, typer.Argument(help="As transformers:smollm2?batch_size=8.", show_default=False)],
-    replies: Annotated[int, typer.Option(min=2, max=1000, help="How many requests to compare.")] = 20,
-    max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Length of a reply.")] = 48,
+    model: Annotated[str, typer.Argument(show_default=False)],
+    replies: Annotated[int, typer.Option(min=2, max=1000)] = 20,
+    max_tokens: Annotated[int, typer.Option(min=1, max=4096)] = 48,
 ) -> None:
-    """Say how many greedy replies change when a model answers in batches.
-
-    Each request is asked in a batch and alone. Replies that differ mean that scores depend on the batch size a little;
-    with `?batch_size=1` they do not.
-    """
+    """Say how many greedy replies change when a model answers in batches."""
     from rag_lab.models.local.transformers import check_batch
     from rag_lab.models.shared import chat_model
 
@@ -214,11 +196,7 @@ def check(
 
 
 def doctor() -> None:
-    """Say what works on this machine.
-
-    Packages, models, keys (set or not set, never what they are), which of them a file .env gave, GPU, disk, and which
-    presets can run.
-    """
+    """Say what works on this machine."""
     import torch
 
     from rag_lab.data.dataset import list_datasets

@@ -11,14 +11,7 @@ from rag_lab._kit.registry import Kind
 from rag_lab.corpus.config import FILE_READERS, SPLITTERS
 from rag_lab.evaluation.registry import METRICS
 from rag_lab.experiment.design import DESIGNS
-from rag_lab.models.providers import (
-    CHAT_MODELS,
-    CROSS_ENCODERS,
-    EMBEDDERS,
-    LATE_INTERACTIONS,
-    QUERY_LIKELIHOODS,
-    SPARSE_ENCODERS,
-)
+from rag_lab.models import providers as models
 from rag_lab.sources.source import SOURCES
 from rag_lab.stages import steps
 from rag_lab.stores.config import VECTOR_STORES
@@ -36,19 +29,10 @@ class ModuleKind:
 
 
 _KINDS = (
-    *(
-        FILE_READERS,
-        SOURCES,
-        SPLITTERS,
-        EMBEDDERS,
-        VECTOR_STORES,
-        steps.UNDERSTANDINGS,
-        steps.REWRITINGS,
-        steps.HYDE_WRITERS,
-    ),
-    *(steps.SEARCHES, steps.FUSIONS, steps.RERANKERS, CROSS_ENCODERS, QUERY_LIKELIHOODS, LATE_INTERACTIONS),
-    SPARSE_ENCODERS,
-    *(steps.SELECTIONS, steps.CONTEXTS, steps.READERS, CHAT_MODELS, METRICS, DESIGNS),
+    *(FILE_READERS, SOURCES, SPLITTERS, models.EMBEDDERS, VECTOR_STORES),
+    *(steps.UNDERSTANDINGS, steps.REWRITINGS, steps.HYDE_WRITERS, steps.SEARCHES, steps.FUSIONS, steps.RERANKERS),
+    *(models.CROSS_ENCODERS, models.QUERY_LIKELIHOODS, models.LATE_INTERACTIONS, models.SPARSE_ENCODERS),
+    *(steps.SELECTIONS, steps.CONTEXTS, steps.READERS, models.CHAT_MODELS, METRICS, DESIGNS),
 )
 MODULE_KINDS = tuple(
     ModuleKind(word, kind, **form)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab.cli.new import class_of, named_by
 from rag_lab.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
     from rag_lab.cli.module_kinds import ModuleKind
 
+_KINDS = Path(__file__).with_name("module_kinds.yaml")
 _INDENT = 2
 _SUMMARY_AT = 25  # the column in which summaries begin
 _WIDEST = 120
@@ -22,21 +25,10 @@ _UNUSABLE = "! "  # before what cannot be used here
 _Row = tuple[str, str]  # a name, which `_UNUSABLE` may stand before, and what it is
 
 
-def _complete_kind() -> list[str]:
-    from rag_lab.cli.module_kinds import MODULE_KINDS
-
-    return [each.word for each in MODULE_KINDS]
-
-
 def modules(
-    kind: Annotated[
-        str, typer.Argument(help="One kind in detail, as reranker.", autocompletion=_complete_kind, show_default=False)
-    ] = "",
+    kind: Annotated[str, typer.Argument(autocompletion=lambda: list(read_shipped(_KINDS)), show_default=False)] = "",
 ) -> None:
-    """List what each part of a pipeline can be.
-
-    It is built in, installed with a package, or your own; what cannot be used here says why, and how to get it.
-    """
+    """List what each part of a pipeline can be."""
     from rag_lab.cli.module_kinds import MODULE_KINDS
 
     kinds = {each.word: each for each in MODULE_KINDS}

@@ -32,18 +32,11 @@ class ProjectByDefault(TyperGroup):
 
 
 def new_project(
-    folder: Annotated[Path, typer.Argument(help="The new folder.", metavar="DIR")],
-    documents: Annotated[
-        Path, typer.Argument(help="The folder of your documents; it stays as it is.", metavar="DOCUMENTS")
-    ],
-    copy: Annotated[bool, typer.Option("--copy", help="Copy the documents; a link is made where left out.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="DIR")],
+    documents: Annotated[Path, typer.Argument(metavar="DOCUMENTS")],
+    copy: Annotated[bool, typer.Option("--copy")] = False,
 ) -> None:
-    """Begin with your own documents (`project` may be left out).
-
-    Makes a folder with questions and an experiment that fits the documents. They are read, and their profile says what
-    to set. Up to eight questions are drafted from their headings: put your own in their place. Nothing that is there
-    is written over.
-    """
+    """Begin with your own documents (`project` may be left out)."""
     from rag_lab.data.questions_file import QUESTIONS_FILE
     from rag_lab.experiment.new_project import EXPERIMENT_FILE
     from rag_lab.experiment.new_project import new_project as make
@@ -90,17 +83,11 @@ app.command(COMMAND)(new_project)
 
 @app.command("module")
 def new_module(
-    kind: Annotated[
-        str,
-        typer.Argument(help="As reranker, metric, search.", autocompletion=lambda: list(_kinds())),
-    ],
-    name: Annotated[str, typer.Argument(help="Of the file: small letters, digits and _.", metavar="NAME")],
-    out: Annotated[Path, typer.Option(help="The folder; it is made where it is missing.")] = Path(),
+    kind: Annotated[str, typer.Argument(autocompletion=lambda: list(_kinds()))],
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    out: Path = Path(),
 ) -> None:
-    """Write a module of your own, its contract test, and an experiment.
-
-    The experiment compares it on the demo data. The module works as it stands; what it does is yours to change.
-    """
+    """Write a module of your own, its contract test, and an experiment."""
     for path in write_module(kind, name, out):
         typer.echo(path)
     inside = f"cd {out}; " if out != Path() else ""

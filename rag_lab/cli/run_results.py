@@ -31,44 +31,17 @@ _CLEAR = "\x1b[2J\x1b[H"
 def compare(
     run: Run,
     other: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Another run of the same questions.",
-            metavar="[RUN]",
-            show_default=False,
-            autocompletion=completion.runs,
-        ),
+        Path | None, typer.Argument(metavar="[RUN]", show_default=False, autocompletion=completion.runs)
     ] = None,
-    format: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
-    correction: Annotated[
-        str,
-        typer.Option(
-            help="Of p-values for many comparisons. max_t: in 95 of 100 runs nothing in the family is a false finding. "
-            "bh (Benjamini-Hochberg): 5% of what is called one may be chance, for screening many variants. none."
-        ),
-    ] = "max_t",
-    pairs: Annotated[
-        str, typer.Option(help="baseline: each variant against the baseline. all: every pair of variants.")
-    ] = "baseline",
+    format: Annotated[str, typer.Option("--format")] = "text",
+    correction: str = "max_t",
+    pairs: str = "baseline",
     margins: Margins = None,
     without_known: WithoutKnown = None,
-    all_: Annotated[bool, typer.Option("--all", help="Print every table and sentence, instead of one screen.")] = False,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Print this table alone; repeatable. scores, differences, order, effects, evidence, gain, front, "
-            "routing, noise, coverage, costs, race, failed; of two runs scores, differences, same, changes.",
-            autocompletion=lambda: completion.TABLES,
-        ),
-    ] = None,
+    all_: Annotated[bool, typer.Option("--all")] = False,
+    table: Annotated[list[str] | None, typer.Option(metavar="NAME", autocompletion=lambda: completion.TABLES)] = None,
 ) -> None:
-    """Compare the variants of a run, or of two runs.
-
-    One screen: means with intervals, variant by metric, and the differences that can be told from chance. --all prints
-    the conclusions in plain sentences and every table, as the other formats do. Two runs are compared on the questions
-    that both asked, with what changed between them: data, models, code, packages.
-    """
+    """Compare the variants of a run, or of two runs."""
     from rag_lab.report.compare_text import compare_screen, compare_text
     from rag_lab.runs.human_input import parse_margins
 
@@ -88,15 +61,10 @@ def compare(
 
 def open_(
     run: Run,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; a free port where 0.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
 ) -> None:
-    """Show the report of a run in the browser, live.
-
-    The page is the one in the run folder; of a run that is not finished it is made of the variants that are, and loads
-    itself anew when another one is. It is served to this machine alone, under an address with a token, nothing in the
-    run folder is changed, and Ctrl-C ends it.
-    """
+    """Show the report of a run in the browser, live."""
     from rag_lab.report.live_report import LiveReport, LiveServer
 
     with suppress(KeyboardInterrupt), LiveServer(LiveReport(run), port) as server:
@@ -108,21 +76,12 @@ def open_(
 
 def report(
     run: RunDir,
-    pdf: Annotated[
-        bool, typer.Option("--pdf", help="Print it, too, in three or four pages, by a Chromium of this machine.")
-    ] = False,
-    one_file: Annotated[
-        bool,
-        typer.Option("--one-file", help="Keep all questions in report.html, however large it gets, as for a mail."),
-    ] = False,
+    pdf: Annotated[bool, typer.Option("--pdf")] = False,
+    one_file: Annotated[bool, typer.Option("--one-file")] = False,
     margins: Margins = None,
     without_known: WithoutKnown = None,
 ) -> None:
-    """Write the report of a run anew.
-
-    It is made from the run's traces and scores alone; no model runs. Where a run has many questions and variants, what
-    they did stands in a page a question, in the folder questions/ beside report.html.
-    """
+    """Write the report of a run anew."""
     from rag_lab.report.page.report_page import write_pdf, write_report
     from rag_lab.runs.human_input import parse_margins
 
@@ -135,16 +94,9 @@ def report(
 
 def export(
     run: RunDir,
-    target: Annotated[
-        Path | None, typer.Argument(help="The new folder; <name of the run>_trec where left out.", metavar="OUT_DIR")
-    ] = None,
+    target: Annotated[Path | None, typer.Argument(metavar="OUT_DIR")] = None,
 ) -> None:
-    """Write what each variant found as TREC's files.
-
-    topics.txt, qrels.txt and a ranking of documents a variant, for ranx, ir_measures, PyTerrier or trec_eval. A
-    document is a page of a paged file, and the file otherwise, also where a question's evidence names no page.
-    Questions that these files score otherwise than the report are named.
-    """
+    """Write what each variant found as TREC's files."""
     from rag_lab.experiment.bundle import export_run
     from rag_lab.experiment.new_project import numbered
     from rag_lab.runs.run_folder import RunFolder
@@ -163,18 +115,10 @@ def export(
 
 def bundle(
     run: RunDir,
-    target: Annotated[
-        Path | None, typer.Argument(help="The file; <name of the run>.ragrun.zip here where left out.", metavar="FILE")
-    ] = None,
-    documents: Annotated[
-        bool, typer.Option("--documents", help="With the texts of the passages, which are those of your documents.")
-    ] = False,
+    target: Annotated[Path | None, typer.Argument(metavar="FILE")] = None,
+    documents: Annotated[bool, typer.Option("--documents")] = False,
 ) -> None:
-    """Write a run as one file that a stranger can check.
-
-    It holds scores and rankings of each question, plan, configurations, prompts, versions, digests of data and code,
-    and the report. The texts of documents stay out, unless you ask for them; quotes in labels and answers stay in.
-    """
+    """Write a run as one file that a stranger can check."""
     from rag_lab.experiment import bundle as bundles
 
     path = bundles.bundle(run, target, documents=documents)
@@ -183,13 +127,8 @@ def bundle(
     next_steps(f"rag-lab verify {shlex.quote(str(path))}   here, or on another machine")
 
 
-def verify(file: Annotated[Path, typer.Argument(help="A file that `rag-lab bundle` wrote.", metavar="FILE")]) -> None:
-    """Compute all that a bundle says once more.
-
-    That is every mean, interval, p and sentence, and the report. Nothing in the file is run. What differs is named with
-    both values; so are data, code and packages that are not those of the run, by their digests. The exit status is 1
-    where the file says what does not follow from it.
-    """
+def verify(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
+    """Compute all that a bundle says once more."""
     from rag_lab.experiment import bundle as bundles
 
     found = bundles.verify(file)
@@ -200,18 +139,9 @@ def verify(file: Annotated[Path, typer.Argument(help="A file that `rag-lab bundl
 
 def gate(
     run: Run,
-    against: Annotated[
-        Path, typer.Option(help="The earlier run of the same variants and questions.", autocompletion=completion.runs)
-    ],
+    against: Annotated[Path, typer.Option(autocompletion=completion.runs)],
 ) -> None:
-    """Fail where a run is reliably worse than an earlier one.
-
-    For continuous integration. Each variant that both runs have is compared with itself, on the questions that both
-    asked, in every quality metric; all of these are corrected together, so that a change of nothing fails one gate in
-    twenty at most. A difference that cannot be told from chance is no failure: its interval says what it leaves open.
-
-    The exit status is 0, or 1 where something is reliably worse or a variant has lost its scores.
-    """
+    """Fail where a run is reliably worse than an earlier one."""
     from rag_lab.comparison.across import compare_runs
     from rag_lab.report.gate import Gate
 
@@ -223,30 +153,12 @@ def gate(
 
 
 def status(
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A run folder, as `rag-lab sweep` writes it; all in results/ where left out.",
-            metavar="RUN",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show it anew until the run ends; Ctrl-C ends watching.")
-    ] = False,
-    every: Annotated[float, typer.Option(min=0.2, max=3600, help="Seconds between two looks.")] = 2.0,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: JSON, with --watch one line a look.")] = False,
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", autocompletion=completion.runs)] = None,
+    watch: Annotated[bool, typer.Option("--watch")] = False,
+    every: Annotated[float, typer.Option(min=0.2, max=3600)] = 2.0,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    """Say how a run stands: stage, calls, money and minutes left.
-
-    It reads the run folder alone, from any terminal, or machine that sees the folder, and changes nothing. It tells
-    for each variant its stage, how many questions have passed it, how many results were remembered and computed, calls,
-    dollars, minutes, what is left as a range, and the last failure; of a race each round; of a sweep that runs no more
-    whether it has ended, was stopped or was killed. Minutes left go by what variants took in this start; before the
-    first has ended, by the calls that the bill says are left.
-
-    The exit status is 0 while all is well, 1 where something failed or the sweep was stopped or killed.
-    """
+    """Say how a run stands: stage, calls, money and minutes left."""
     from rag_lab.experiment.sweep_status import sweep_status
 
     if run is None:
@@ -312,16 +224,10 @@ labels_app = typer.Typer(help="People's ratings of answers.", no_args_is_help=Tr
 @labels_app.command()
 def ask(
     run: RunDir,
-    n: Annotated[int, typer.Option(min=2, max=10_000, help="Ratings that you can spend.")] = 30,
-    variants: Annotated[
-        str | None, typer.Option(metavar="B,A", help="Letters; the best and the baseline.", show_default=False)
-    ] = None,
+    n: Annotated[int, typer.Option(min=2, max=10_000)] = 30,
+    variants: Annotated[str | None, typer.Option(metavar="B,A", show_default=False)] = None,
 ) -> None:
-    """Draw the answers whose ratings narrow the main comparison most.
-
-    Questions with two different answers are drawn more often where the judge sees a larger difference. The draw is kept
-    in the run folder; a larger --n later goes on with it.
-    """
+    """Draw the answers whose ratings narrow the main comparison most."""
     from rag_lab.comparison.comparison import read_comparison
     from rag_lab.comparison.labelled_answers import labelled_pair
     from rag_lab.errors import ConfigError, unknown_name
@@ -354,7 +260,7 @@ def ask(
 @labels_app.command()
 def merge(
     run: RunDir,
-    files: Annotated[list[Path], typer.Argument(help="labels.jsonl of other people, who rated the same run.")],
+    files: list[Path],
 ) -> None:
     """Put other people's ratings to those of a run, each once; its report and `compare` then count them."""
     from rag_lab.comparison.comparison import read_comparison

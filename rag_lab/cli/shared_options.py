@@ -15,94 +15,25 @@ from rag_lab.redaction import redact_value
 if TYPE_CHECKING:
     from rag_lab.pipeline import Pipeline
 
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change a parameter; may be given several times.",
-        autocompletion=completion.settings,
-    ),
-]
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", autocompletion=completion.settings)]
 
 DEFAULT_DATASET = "plant_docs"
-Documents = Annotated[
-    str, typer.Option(help="Whose documents are searched: a name, or any folder.", autocompletion=completion.datasets)
-]
-Person = Annotated[
-    str | None,
-    typer.Option("--as", metavar="NAME", help="Who asks: a name in users.yaml, which says what he or she may see."),
-]
-Out = Annotated[Path | None, typer.Option(help="The run folder; results/<name of the experiment> where left out.")]
-_RUN: dict[str, Any] = {"help": "A run folder, as `rag-lab sweep` writes it.", "autocompletion": completion.runs}
-Run = Annotated[Path, typer.Argument(metavar="RUN", **_RUN)]
-RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", **_RUN)]
-ExperimentFile = Annotated[
-    Path, typer.Argument(help="The experiment file.", metavar="EXPERIMENT.yaml", autocompletion=completion.experiments)
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check everything; show what would run and what it would cost; stop.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before what takes over two minutes.")]
-Margins = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--margin",
-        metavar="METRIC=VALUE",
-        help="How much worse a variant may be and still be left out; repeatable. Given after the run it is shown as "
-        "post hoc, and not recorded: declare it as `margin` in the experiment.",
-    ),
-]
-WithoutKnown = Annotated[
-    float | None,
-    typer.Option(
-        "--without-known",
-        metavar="SCORE",
-        help="Leave out the questions that a closed book (a variant with answer.context=none) answers with this score "
-        "or a better one, in the first metric that reads answers: they tell nothing of retrieval.",
-    ),
-]
-Jobs = Annotated[
-    str,
-    typer.Option(metavar="N|auto", help="Variants that run at the same time; auto: as many as cores and memory allow."),
-]
-Executor = Annotated[
-    str,
-    typer.Option(
-        help="Where variants run. local: here. workers: wherever `rag-lab worker RUN` is started, and in "
-        "--jobs workers here. ray: on a Ray cluster. slurm: in --jobs workers that are submitted."
-    ),
-]
-Slurm = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KEY=VALUE",
-        help="What --executor slurm asks for, as timeout_min=60 or slurm_partition=gpu, or a YAML file; repeatable.",
-    ),
-]
-CellMinutes = Annotated[
-    float, typer.Option(min=0.01, help="For how many minutes a cell of a notebook may run; it is ended then.")
-]
-Check = Annotated[
-    bool | None,
-    typer.Option(
-        "--check/--no-check",
-        help="Ask each variant two questions first, and stop where one would fail in all; by itself where a sweep "
-        "takes more than two minutes of calls.",
-    ),
-]
-KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Run the rest whatever the check finds.")]
-RetryFailed = Annotated[
-    bool,
-    typer.Option(
-        "--retry-failed",
-        help="Try again, too, what failed for reasons that last, as a reply that cannot be used; no result is replaced "
-        "before another is there.",
-    ),
-]
-Cold = Annotated[
-    bool, typer.Option("--cold", help="Start a new process for each notebook, instead of one that is prepared.")
-]
+Documents = Annotated[str, typer.Option(autocompletion=completion.datasets)]
+Person = Annotated[str | None, typer.Option("--as", metavar="NAME")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", autocompletion=completion.runs)]
+RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", autocompletion=completion.runs)]
+ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT.yaml", autocompletion=completion.experiments)]
+DryRun = Annotated[bool, typer.Option("--dry-run")]
+Yes = Annotated[bool, typer.Option("--yes", "-y")]
+Margins = Annotated[list[str] | None, typer.Option("--margin", metavar="METRIC=VALUE")]
+WithoutKnown = Annotated[float | None, typer.Option("--without-known", metavar="SCORE")]
+Jobs = Annotated[str, typer.Option(metavar="N|auto")]
+Slurm = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE")]
+CellMinutes = Annotated[float, typer.Option(min=0.01)]
+Check = Annotated[bool | None, typer.Option("--check/--no-check")]
+KeepGoing = Annotated[bool, typer.Option("--keep-going")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed")]
+Cold = Annotated[bool, typer.Option("--cold")]
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:

@@ -69,17 +69,26 @@ class GroupedCommands(TyperGroup):
 
 
 class CommandWithExamples(TyperCommand):
-    """Shows below what it does the examples that examples.yaml has of it, read where help is asked for."""
+    """Shows what help.yaml says of it, of its arguments and options, and the examples that examples.yaml has of it."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return its arguments and options, with their texts."""
+        found, known = super().get_params(ctx), read_shipped(Path(__file__).with_name("help.yaml"))
+        self.words = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+        self.texts = known["shared"] | known.get(self.words, {})
+        for one in found:
+            vars(one)["help"] = vars(one).get("help") or self.texts.get(one.name)
+        return found
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what it does, and its examples as they stand."""
         super().format_help_text(ctx, formatter)
-        words = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
-        blocks = read_shipped(Path(__file__).with_name("examples.yaml")).get(words, "")
-        for block in filter(None, blocks.split("\n\n")):
+        examples = read_shipped(Path(__file__).with_name("examples.yaml")).get(self.words, "").split("\n\n")
+        about = self.texts.get("about", "").split("\n\n")
+        for block in filter(None, [*about, *(f"\b\n{one}" for one in examples if one)]):
             formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_text(f"\b\n{block}")
+                formatter.write_text(block)
 
 
 def global_options(
@@ -123,35 +132,24 @@ def command_line(without: str = "") -> str:
 
 
 @contextmanager
-def stopped_in_order() -> Iterator[None]:
-    """Let a request to end, or the end of the terminal, stop the block as Ctrl-C does; nohup's wish is kept."""
+def stopped_in_order(ask_to_end: Callable[[], object] | None = None) -> Iterator[None]:
+    """Let a request to end, or the end of the terminal, stop the block as Ctrl-C does; nohup's wish is kept.
+
+    With `ask_to_end` these and Ctrl-C call it, so that the block ends in order; a second one ends it at once.
+    """
+    ends = {one: signal.SIG_DFL for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL}
+    before = ends | ({signal.SIGINT: signal.getsignal(signal.SIGINT)} if ask_to_end else {})
 
     def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    ends = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
-    try:
-        for one in ends:
-            signal.signal(one, stop)
-        yield
-    finally:
-        for one in ends:
-            signal.signal(one, signal.SIG_DFL)
-
-
-@contextmanager
-def interrupts(ask_to_end: Callable[[], object]) -> Iterator[None]:
-    """Let Ctrl-C, or a request to end, ask the block to end in order; a second one ends it at once."""
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-
-    def ask(*_: Any) -> None:
+        if ask_to_end is None:
+            raise KeyboardInterrupt
         ask_to_end()
         for one, handler in before.items():
             signal.signal(one, handler)
 
     try:
         for one in before:
-            signal.signal(one, ask)
+            signal.signal(one, stop)
         yield
     finally:
         for one, handler in before.items():

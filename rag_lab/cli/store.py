@@ -27,10 +27,7 @@ _NAMED = 20  # damaged entries
 
 @app.command()
 def stats() -> None:
-    """Print what is remembered: entries, bytes and age, by kind and by the run that made it.
-
-    RAG_LAB_STORE names the database that is meant; without it, it is the files of the home folder.
-    """
+    """Print what is remembered: entries, bytes and age, by kind and by the run that made it."""
     from rag_lab.memory import care, open_store
 
     address = open_store.store_address()
@@ -40,12 +37,9 @@ def stats() -> None:
 
 @app.command()
 def verify(
-    drop: Annotated[bool, typer.Option("--drop", help="Delete what is damaged; it is computed again.")] = False,
+    drop: Annotated[bool, typer.Option("--drop")] = False,
 ) -> None:
-    """Compare every value with its checksum; damaged ones are named, and it ends with status 1.
-
-    They are never used in any case: whoever asks for one computes it again.
-    """
+    """Compare every value with its checksum; damaged ones are named, and it ends with status 1."""
     from rag_lab.memory import care
 
     checked = care.verify(drop=drop)
@@ -62,12 +56,10 @@ def verify(
 
 @app.command()
 def prune(
-    older_than: Annotated[
-        str, typer.Option(help="Made longer ago than this: 30d, 12h, 4w; entries of unknown age are older than all.")
-    ] = "",
-    experiment: Annotated[str, typer.Option(help="Made for the run with a folder of this name.")] = "",
-    larger_than: Annotated[str, typer.Option(help="With a value of more than this: 100kB, 2MB.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only what would go is printed.")] = False,
+    older_than: str = "",
+    experiment: str = "",
+    larger_than: str = "",
+    yes: Annotated[bool, typer.Option("--yes")] = False,
 ) -> None:
     """Delete what all given options are true of; it is computed again where it is asked for."""
     from rag_lab.memory import care
@@ -87,7 +79,7 @@ def prune(
 
 
 @app.command()
-def export(file: Annotated[Path, typer.Argument(help="The file to write, as store.jsonl.gz.")]) -> None:
+def export(file: Path) -> None:
     """Write all that is remembered to a file, for another machine or another kind of store."""
     from rag_lab.memory import care
 
@@ -97,7 +89,7 @@ def export(file: Annotated[Path, typer.Argument(help="The file to write, as stor
 
 
 @app.command(name="import")
-def import_(file: Annotated[Path, typer.Argument(help="A file that `rag-lab store export` wrote.")]) -> None:
+def import_(file: Path) -> None:
     """Add what a file holds; what is remembered already stays as it is. Damaged lines are refused one by one."""
     from rag_lab.memory import care
 
@@ -112,7 +104,8 @@ def import_(file: Annotated[Path, typer.Argument(help="A file that `rag-lab stor
 def _echo(holdings: Sequence[Holding]) -> None:
     rows = []
     for one in holdings:
-        size, ages = f"{one.n_bytes / _MB:,.1f}", (_day(one.oldest_s), _day(one.newest_s))
+        size, moments = f"{one.n_bytes / _MB:,.1f}", (one.oldest_s, one.newest_s)
+        ages = [time.strftime("%Y-%m-%d", time.localtime(at)) if at else "unknown" for at in moments]
         rows.append((one.memory, shown(one.run) or "by hand", one.entries, size, *ages))
     typer.echo(text_table(("kind", "run", "entries", "MB", "oldest", "newest"), rows))
     n_bytes = sum(one.n_bytes for one in holdings)
@@ -121,10 +114,6 @@ def _echo(holdings: Sequence[Holding]) -> None:
 
 def _entries(n: int) -> str:
     return "1 entry" if n == 1 else f"{n:,} entries"
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(seconds)) if seconds else "unknown"
 
 
 def _amount(option: str, text: str, units: dict[str, int], allowed: str) -> float:

@@ -19,43 +19,19 @@ if TYPE_CHECKING:
 
 
 DEMO = "experiments/decisive.yaml"
-Labelled = Annotated[
-    str, typer.Option(help="Whose questions are asked: a name, or a path.", autocompletion=completion.datasets)
-]
-Base = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PRESET",
-        help="The pipeline to begin with: a preset or a YAML file; the data set's pipeline.yaml or the defaults where "
-        "left out.",
-        autocompletion=completion.presets,
-    ),
-]
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME[,NAME]",
-        help="The first decides; repeatable. retrieval.ndcg@10, retrieval.evidence_recall@5 and cost.seconds where "
-        "left out.",
-        autocompletion=completion.metrics,
-    ),
-]
-Judge = Annotated[
-    str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that judges, where a metric needs one.")
-]
-Questions = Annotated[int | None, typer.Option(min=1, help="Ask a stratified sample of so many.")]
-Answers = Annotated[int | None, typer.Option(min=0, help="Answer so many of those asked; all where left out.")]
+Labelled = Annotated[str, typer.Option(autocompletion=completion.datasets)]
+Base = Annotated[str | None, typer.Option(metavar="PRESET", autocompletion=completion.presets)]
+Metrics = Annotated[list[str] | None, typer.Option(metavar="NAME[,NAME]", autocompletion=completion.metrics)]
+Judge = Annotated[str | None, typer.Option(metavar="PROVIDER:NAME")]
+Questions = Annotated[int | None, typer.Option(min=1)]
+Answers = Annotated[int | None, typer.Option(min=0)]
 _NO_ANSWERS = (
     "No answers are generated (answer.name=none), since no metric reads them; name one that does, as answer.abstention."
 )
 
 
-def demo(out: shared.Out = None, jobs: shared.Jobs = "auto", yes: shared.Yes = False) -> None:
-    """Run the demo: five changes to a pipeline, one at a time.
-
-    On packaged data and models it needs no key, no network and no GPU, takes some minutes, and ends with a report to
-    open. If it is stopped half-way, start it again and it goes on where it was.
-    """
+def demo(out: Path | None = None, jobs: shared.Jobs = "auto", yes: shared.Yes = False) -> None:
+    """Run the demo: five changes to a pipeline, one at a time."""
     from rag_lab.experiment.config import checkout_file
 
     try:
@@ -76,9 +52,9 @@ def demo(out: shared.Out = None, jobs: shared.Jobs = "auto", yes: shared.Yes = F
 
 def sweep(
     experiment: shared.ExperimentFile,
-    out: shared.Out = None,
+    out: Path | None = None,
     jobs: shared.Jobs = "auto",
-    executor: shared.Executor = "local",
+    executor: str = "local",
     slurm: shared.Slurm = None,
     cold: shared.Cold = False,
     cell_minutes: shared.CellMinutes = 24 * 60,
@@ -87,28 +63,11 @@ def sweep(
     retry_failed: shared.RetryFailed = False,
     dry_run: shared.DryRun = False,
     settings: shared.Settings = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="VARIANT",
-            help="Run this variant and the baseline alone, by the name that --dry-run shows; repeatable.",
-            autocompletion=completion.variants,
-        ),
-    ] = None,
-    questions: Annotated[
-        str, typer.Option(metavar="N|+N", help="Ask so many, or so many more than the experiment's limit.")
-    ] = "",
+    only: Annotated[list[str] | None, typer.Option(metavar="VARIANT", autocompletion=completion.variants)] = None,
+    questions: Annotated[str, typer.Option(metavar="N|+N")] = "",
     yes: shared.Yes = False,
 ) -> None:
-    """Run every variant of an experiment, write one report.
-
-    Each variant is one execution of notebooks/02_run_variant.ipynb. Everything is checked before anything runs. A
-    variant that fails is reported and its notebook kept; the others go on. Start the same command again to go on after
-    a stop: nothing that was computed is computed twice, and what another attempt may cure is tried again.
-
-    Where that costs little beside the rest, two questions go through each variant first; what would fail in all of
-    them is said before hours are spent.
-    """
+    """Run every variant of an experiment, write one report."""
     wants_kernels = executor == "local" and not cold and not dry_run
     with _kernels_ahead(experiment, out) if wants_kernels else nullcontext():
         from rag_lab.cli.execute import RunOptions, as_jobs, plan, start
@@ -142,34 +101,13 @@ def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager
 
 def plan_(
     experiment: shared.ExperimentFile,
-    runs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--from",
-            metavar="RUN",
-            help="An earlier run of the same variants, which tells how much questions differ; repeatable.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
-    pilot: Annotated[
-        int | None, typer.Option(help="First run the experiment on so many questions, into results/<its name>-pilot.")
-    ] = None,
+    runs: Annotated[list[Path] | None, typer.Option("--from", metavar="RUN", autocompletion=completion.runs)] = None,
+    pilot: int | None = None,
     jobs: shared.Jobs = "auto",
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="With --pilot: show what the pilot would run and what it would cost; stop."),
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
     yes: shared.Yes = False,
 ) -> None:
-    """Say how many questions an experiment needs, before it is run.
-
-    What questions can show depends on how much variants differ from question to question, not on how many questions
-    sound like many. That is read from results/ of the experiment or of its pilot, or from the runs that are given. For
-    each comparison it tells the smallest difference that would be found, the chance to show that a variant is not
-    worse by more than the margin, the questions that it takes, and what naming fewer variants would buy.
-
-    The answers of a pilot are remembered, so that the sweep after it asks only the other questions.
-    """
+    """Say how many questions an experiment needs, before it is run."""
     from rag_lab.cli.execute import RunOptions, as_jobs, plan, run_with_status, start
     from rag_lab.experiment.forecast.power_forecast import pilot_of_experiment, power_forecast, power_text, runs_of
     from rag_lab.statistics.non_inferiority import LEAST_QUESTIONS
@@ -200,14 +138,11 @@ def run(
     questions: Questions = None,
     answers: Answers = None,
     judge: Judge = None,
-    out: shared.Out = None,
+    out: Path | None = None,
     dry_run: shared.DryRun = False,
     yes: shared.Yes = False,
 ) -> None:
-    """Run one pipeline on a data set, print its scores.
-
-    What earlier runs and sweeps computed is not computed again. Where no metric reads answers, none are generated.
-    """
+    """Run one pipeline on a data set, print its scores."""
     from rag_lab.cli.execute import RunOptions, plan, start
     from rag_lab.experiment.new_project import run_name
 
@@ -220,14 +155,7 @@ def run(
 
 
 def vary(
-    factors: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="KEY=VALUE,VALUE...",
-            help="A setting and its values; the first of each is the baseline's.",
-            autocompletion=completion.factors,
-        ),
-    ],
+    factors: Annotated[list[str], typer.Argument(metavar="KEY=VALUE,VALUE...", autocompletion=completion.factors)],
     dataset: Labelled = DEFAULT_DATASET,
     base: Base = None,
     settings: shared.Settings = None,
@@ -235,31 +163,14 @@ def vary(
     questions: Questions = None,
     answers: Answers = None,
     judge: Judge = None,
-    design: Annotated[
-        str,
-        typer.Option(
-            help="one_factor: the baseline left in one setting at a time. grid: all combinations. "
-            "fractional: a balanced part of these. random: -n of these. racing: all, of which rounds of questions "
-            "drop who is worse. staged: stage by stage, the best is carried on. optuna: -n trials, each chosen by "
-            "those before it.",
-            autocompletion=lambda: completion.DESIGNS,
-        ),
-    ] = "one_factor",
-    n: Annotated[
-        int | None,
-        typer.Option("-n", min=2, help="So many variants by random or optuna; at most so many by fractional."),
-    ] = None,
-    out: shared.Out = None,
+    design: Annotated[str, typer.Option(autocompletion=lambda: completion.DESIGNS)] = "one_factor",
+    n: Annotated[int | None, typer.Option("-n", min=2)] = None,
+    out: Path | None = None,
     jobs: shared.Jobs = "auto",
     dry_run: shared.DryRun = False,
     yes: shared.Yes = False,
 ) -> None:
-    """Run a sweep without a file, which it writes.
-
-    The file is an experiment to keep, change and sweep again; it is written into experiments/, if there is such a
-    folder here, else beside you, and nothing that is there is written over. Where no metric reads answers, none are
-    generated.
-    """
+    """Run a sweep without a file, which it writes."""
     from rag_lab.cli.execute import RunOptions, as_jobs, plan, start
     from rag_lab.experiment.new_project import file_for, write_file
 

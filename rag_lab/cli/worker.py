@@ -14,33 +14,13 @@ from rag_lab.cli.shell import stopped_in_order
 
 
 def worker(
-    run: Annotated[
-        str,
-        typer.Argument(
-            help="The run folder, where it is seen from here, or the run's name in the store.", metavar="RUN"
-        ),
-    ],
-    dataset: Annotated[
-        str,
-        typer.Option(
-            help="The data set on this machine; found by the path or the name it has there, where left out.",
-            autocompletion=completion.datasets,
-        ),
-    ] = "",
-    beside: Annotated[
-        str, typer.Option(help="The experiment's folder on this machine, where it names modules of your own.")
-    ] = "",
-    jobs: Annotated[int, typer.Option(min=1, max=256, help="Variants that run at the same time on this machine.")] = 1,
-    idle_minutes: Annotated[
-        float, typer.Option(min=0, help="For how many minutes to wait for work where there is none.")
-    ] = 0.5,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    dataset: Annotated[str, typer.Option(autocompletion=completion.datasets)] = "",
+    beside: str = "",
+    jobs: Annotated[int, typer.Option(min=1, max=256)] = 1,
+    idle_minutes: Annotated[float, typer.Option(min=0)] = 0.5,
 ) -> None:
-    """Take variants of a sweep, until none is left.
-
-    Start it on any machine, and as often as you like, that has the same version and data set and sees the same store:
-    by RAG_LAB_STORE=postgresql://… or, on one machine, the same RAG_LAB_HOME. What a worker computes that is stopped or
-    killed is lost only as far as it was not stored; another takes its variant.
-    """
+    """Take variants of a sweep, until none is left."""
     from rag_lab.experiment.executors.job_queue import take_variants
     from rag_lab.experiment.executors.launchers import worker_command
     from rag_lab.models.hosted import host_folder, model_host

@@ -10,10 +10,9 @@ import pandas as pd
 
 from rag_lab._kit.wording import counted
 from rag_lab.comparison import blind_trials, by_question, labelled_answers
-from rag_lab.comparison.tables import bounds, changes, costs, evidence, growth, hyde_study, pareto, reliability
+from rag_lab.comparison.tables import bounds, changes, costs, evidence, pareto, reliability, studies
 from rag_lab.comparison.tables import effects as modules
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.comparison.tables.sum_of_parts import sum_of_parts
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ConfigError, unknown_name
@@ -39,12 +38,12 @@ class Comparison(RunTables):
 
     # The effects that the design can show, and its HyDE studies.
     planned_effects = cached_property(modules.planned_effects)
-    planned_studies = cached_property(hyde_study.planned_studies)
+    planned_studies = cached_property(studies.planned_studies)
     # The columns of `summary`, for every metric, and the class or the tag; a question counts in each of its tags.
     by_class = cached_property(partial(by_question.summary_of_groups, column="query_class"))
     by_tag = cached_property(partial(by_question.summary_of_groups, column="tag"))
     # The HyDE studies in the main metric: does routing by class pay, and a rule learned from it.
-    routing = cached_property(lambda self: hyde_study.routing_studies(self, self.planned_studies))
+    routing = cached_property(lambda self: studies.routing_studies(self, self.planned_studies))
     # What a question takes under each variant that has traces.
     prices = cached_property(costs.prices)
     # What each variant changes against the baseline in rankings, answers and cost; labels are not needed.
@@ -64,11 +63,11 @@ class Comparison(RunTables):
     # Who judged which metrics, and what its trial says of it.
     judges = cached_property(reliability.judge_notes)
     # In a grid: the gains of single changes added up, and together; None where it has none.
-    parts = cached_property(sum_of_parts)
+    parts = cached_property(studies.sum_of_parts)
     # Which variants no other beats in the main metric and in what a question takes, and how certain that is.
     front = cached_property(lambda self: pareto.pareto_fronts(self, self.prices))
     # How pipelines fare as distractors join the corpus; None where the run has one size alone.
-    growth = cached_property(growth.growth_found)
+    growth = cached_property(studies.growth_found)
     # The race whose proof the run is; None where it is none.
     race = cached_property(lambda self: read_race(self.run.path))
     # What may be left out, by the margins of the run.

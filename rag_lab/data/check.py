@@ -45,7 +45,10 @@ class NearDuplicate:
 
 
 def near_duplicates(questions: Sequence[Question]) -> list[NearDuplicate]:
-    """Return the pairs that are nearly the same in their words, most alike first, without duplicates of one text."""
+    """Return the pairs that are nearly the same in their words, in any order, most alike first.
+
+    Pairs whose text is the same but for case and spaces are left out: those are duplicates.
+    """
     from rapidfuzz import fuzz, process
 
     pairs: list[NearDuplicate] = []

@@ -331,7 +331,10 @@ def qrels_of(questions: Iterable[Question]) -> Qrels:
 
 
 def run_of(traces: Iterable[Trace]) -> Run:
-    """Return the documents of each question's ranking, best first, by 1 / rank; of several parents the best counts."""
+    """Return the documents of each question's ranking, best first; of several parents of a document the best counts.
+
+    Scores fall with the rank by construction, for readers sort by score: 1 / rank.
+    """
     run: Run = {}
     for trace in traces:
         found = dict.fromkeys(_docno_for(trace.question, hit) for hit in trace.ranked)

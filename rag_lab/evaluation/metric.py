@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -84,7 +85,16 @@ def info_of(name: str, needs: Needs, **rest: Any) -> MetricInfo:
     return MetricInfo(name, _SENTENCES[name], needs, **rest)
 
 
+_INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)
 TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
+# What a trace says, as JSON: its stages' records differ from run to run, and spans name the texts.
+trace_bytes = partial(TRACE.dump_json, exclude={"stages": True, "texts": True})
+
+
+def info_to_json(info: MetricInfo) -> dict[str, Any]:
+    """Return what a metric is as JSON values, sets in order."""
+    values = _INFO.dump_python(info, mode="json")
+    return {key: sorted(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +199,6 @@ def family_of(*measures: tuple[MetricInfo, Callable[[Trace], float | Gap], int])
         [info for info, _, _ in measures],
         lambda name, info, argument, tools: TraceMetric(name, info.needs, *computed[info.name]),
     )
-
-
-def trace_bytes(trace: Trace) -> bytes:
-    """Return what a trace says, as JSON, without the records of its stages, which differ from run to run."""
-    return TRACE.dump_json(trace, exclude={"stages": True, "texts": True})  # spans name the texts
 
 
 def model_name(identity: Mapping[str, Any]) -> str:

@@ -317,12 +317,6 @@ def applies(metric: AnyMetric | ParsedName, question: Question, is_answered: boo
     return _gap(question, needs, {question.question_id} if is_answered else ()) is None
 
 
-def compares_passages(metric: AnyMetric) -> bool:
-    """Tell whether `metric` compares what was read with the passages of the evidence, which labels then must name."""
-    spec = SPECS.get(parse_name(metric).info.name.removeprefix("ragas."))
-    return spec is not None and "reference_contexts" in spec.arguments
-
-
 def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> Gap | None:
     is_answered = answered is None or question.question_id in answered
     return question_gap(question, needs) or (NOT_ASKED if "answer" in needs and not is_answered else None)

@@ -6,7 +6,6 @@ people added, and the report. The texts of documents are left out, unless they a
 mean, interval, p and sentence. Names stand in order and under one date, so that a run gives the same bytes each time.
 """
 
-import hashlib
 import json
 import math
 import shutil
@@ -23,6 +22,7 @@ from rag_lab._kit.wording import counted, some_of
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.tables.reliability import known_judge
+from rag_lab.corpus.folder import file_digests
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.formats import Qrels, qrels_of, run_of, write_qrels, write_run, write_topics
 from rag_lab.data.labels import distinct
@@ -99,7 +99,8 @@ def bundle(run_dir: Path | str, target: Path | str | None = None, *, documents: 
         write_report(comparison)
         files.write_json(copied / NUMBERS_FILE, _numbers(comparison))
         names = sorted(one.relative_to(copied).as_posix() for one in copied.rglob("*") if one.is_file())
-        listed = {"format": FORMAT, "documents": documents, "files": {name: _sha256(copied / name) for name in names}}
+        digests = file_digests({name: copied / name for name in names})
+        listed = {"format": FORMAT, "documents": documents, "files": digests}
         files.write_json(copied / LIST_FILE, listed)
         with whole_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in (LIST_FILE, *names):
@@ -174,7 +175,8 @@ def verify(bundled: Path | str) -> Verification:
         copied = Path(folder, "run")
         listed = _unpack(path, copied)
         pages = [one for one in listed if one.startswith("questions/") or one in (HTML_FILE, MARKDOWN_FILE)]
-        wrong = [name for name, digest in listed.items() if _sha256(copied / name) != digest]
+        digests_now = file_digests({name: copied / name for name in listed})
+        wrong = [name for name, digest in listed.items() if digests_now[name] != digest]
         before = {name: (copied / name).read_bytes() for name in pages}
         written = files.read_json(copied / NUMBERS_FILE)
         comparison = read_comparison(copied)
@@ -254,11 +256,6 @@ def _differences(first: Any, second: Any, place: str) -> Iterable[str]:
         numbers = isinstance(first, float | int) and isinstance(second, float | int)
         if not (numbers and math.isclose(first, second, rel_tol=_CLOSE, abs_tol=_CLOSE)):
             yield f"{place}: {first!r:.60} is written, {second!r:.60} computed"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def export_run(run: files.RunFolder, target: Path | str) -> tuple[list[Path], list[Problem]]:

@@ -11,17 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pydantic
 import yaml
-from pydantic import (
-    AfterValidator,
-    Field,
-    Strict,
-    ValidationError,
-    ValidationInfo,
-    field_serializer,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationInfo, field_validator
 
 import rag_lab
 from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
@@ -66,7 +58,7 @@ class ExperimentConfig(Section):
         default_factory=dict,
         description="pipelines by name, for the design `list`: presets, YAML files, or changed keys",
     )
-    design: Annotated[str, AfterValidator(DESIGNS.check), DESIGNS] = Field(
+    design: Annotated[str, pydantic.AfterValidator(DESIGNS.check), DESIGNS] = Field(
         "one_factor", description="which combinations are run, or a design of one's own as module:function"
     )
     n: int | None = Field(
@@ -104,7 +96,7 @@ class ExperimentConfig(Section):
         max_length=MAX_METRICS,
         description="names of metrics, the first decides; what the labels allow where empty",
     )
-    margin: dict[str, Annotated[float, Strict(), Field(ge=-1e9, le=1e9)]] = Field(
+    margin: dict[str, Annotated[float, pydantic.Strict(), Field(ge=-1e9, le=1e9)]] = Field(
         default_factory=dict, description="by metric, the loss up to which a variant may still be left out"
     )
     strict: bool = Field(False, description="one 5% for all that is concluded: 4% for what is primary, 1% for the rest")
@@ -127,7 +119,7 @@ class ExperimentConfig(Section):
         description="published figures to be checked: {paper, metric, variant, value, tolerance, differs}",
     )
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _further_judges_are_metrics(cls, data: Any) -> Any:
         judge, metrics = (data.get("judge"), data.get("metrics")) if isinstance(data, dict) else (None, None)
@@ -158,16 +150,13 @@ class ExperimentConfig(Section):
             raise ValueError(rule)
         return value
 
-    @field_validator("margin", mode="before")
+    @field_validator("margin", "pairs", mode="before")
     @classmethod
-    def _margins_are_by_metric(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise ValueError("must name the metric of each, as in {retrieval.ndcg@5: 0.05}")
-        return value
-
-    @field_validator("pairs", mode="before")
-    @classmethod
-    def _pairs_are_pairs(cls, value: Any) -> str | Pairs | None:
+    def _has_its_form(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.field_name == "margin":
+            if not isinstance(value, Mapping):
+                raise ValueError("must name the metric of each, as in {retrieval.ndcg@5: 0.05}")
+            return value
         if value is None or value in ("all", "baseline"):
             return None if value is None else str(value)
         pairs = value if isinstance(value, list | tuple) else ()
@@ -176,7 +165,7 @@ class ExperimentConfig(Section):
             raise ValueError(PAIRS_RULE)
         return tuple((variant, against) for variant, against in pairs)
 
-    @field_serializer("variants")
+    @pydantic.field_serializer("variants")
     def _as_changed_keys(self, value: dict[str, PipelineConfig]) -> dict[str, dict[str, Any]]:
         return {name: config.flat() for name, config in value.items()}
 
@@ -239,7 +228,7 @@ def read_experiment(experiment: Given) -> Draft:
         data["variants"] = variants
     try:
         config = ExperimentConfig.model_validate(data)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         problems += [_sentence(detail) for detail in error.errors()]
         broken |= {str(detail["loc"][0]) for detail in error.errors()}
         whole = {key: value for key, value in data.items() if key not in broken}

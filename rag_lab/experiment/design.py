@@ -167,17 +167,11 @@ def expand_list(variants: Mapping[str, PipelineConfig]) -> Expansion:
     check_size(len(variants))
     baseline, expanded, same = next(iter(variants.values())), dict[str, Variant](), list[SamePipeline]()
     for name, config in variants.items():
-        one = Variant(name, name, differences(config, baseline), config)
+        one = Variant(name, name, config.differing(baseline), config)
         first = expanded.setdefault(config.identity, one)
         if first is not one:
             same.append(SamePipeline(name, dict(one.changes), first.variant_id))
     return Expansion(tuple(expanded.values()), tuple(map(str, same)), tuple(same))
-
-
-def differences(config: PipelineConfig, baseline: PipelineConfig) -> Changes:
-    """Return the dotted keys in which a pipeline differs from the baseline, with its values."""
-    known = baseline.flat()
-    return {key: value for key, value in config.flat().items() if value != known[key]}
 
 
 def _impossible(base: PipelineConfig, choices: Sequence[Changes]) -> list[str]:
@@ -203,7 +197,7 @@ def _distinct(
     drawn: Sequence[Changes], choices: Sequence[Changes], configs: Sequence[PipelineConfig], rules: Rules
 ) -> Expansion:
     """Return each pipeline once; of `drawn`, what was drawn before the rules between factors, the others are named."""
-    baseline, changed = configs[0].flat(), [differences(config, configs[0]) for config in configs]
+    baseline, changed = configs[0].flat(), [config.differing(configs[0]) for config in configs]
     varied = {key for changes in changed for key in changes}
     seen, variants, same = dict[str, str](), list[Variant](), list[SamePipeline]()
     for before, choice, changes, config in zip(drawn, choices, changed, configs, strict=True):

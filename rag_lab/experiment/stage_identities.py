@@ -123,14 +123,10 @@ class _Model:
 
 @dataclass(frozen=True)
 class _Parts(Parts):  # whose models are names
-    def chat(self, role: str, purpose: str = "") -> protocols.ChatModel:
-        return cast(protocols.ChatModel, _Model(role, self.model(role)))
-
-    def encoder(self, role: str) -> Any:
+    def chat(self, role: str, purpose: str = "") -> Any:
         return _Model(role, self.model(role))
 
-    def scorer(self, role: str) -> protocols.PairScorer:
-        return cast(protocols.PairScorer, _Model(role, self.model(role)))
+    encoder = scorer = chat
 
 
 class _Index:

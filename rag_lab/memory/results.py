@@ -145,9 +145,10 @@ _CLAIM = (
 
 @dataclass(slots=True)
 class Replayed:
-    """How many seconds results took when they were made, of those found made since this was handed out.
+    """How many seconds those results took when they were made that were found made since this was handed out.
 
-    A variant that comes second finds shared embeddings and scores made: what they took is added to its own seconds.
+    Variants share embeddings and pair scores. The variant that comes second finds them made, and would look quicker
+    than it is: what they took is added to its own seconds, so that its result costs what it costs alone.
     """
 
     seconds: float = 0.0
@@ -168,7 +169,10 @@ class Memory:
         return {key: value.decode() for key, value in found.items()}
 
     def store(self, room: str, values: Mapping[str, str]) -> None:
-        """Remember `values`, secrets hidden, under `room` (a label for listings), and give up this process's claims."""
+        """Remember `values` under `room` (a label for listings) and give up this process's claims on them.
+
+        Secrets that this process knows are hidden in them.
+        """
         with self.opened() as database, database:
             clean = zip(values, hide_known_jsons(values.values()), strict=True)
             made = origin(database)
@@ -178,7 +182,7 @@ class Memory:
 
     def claim(self, keys: Sequence[str], limit: int) -> list[str]:
         """Claim up to `limit` of `keys` that nobody has stored or is computing; return those now this process's own."""
-        me = Process.this()
+        me = Process.of()
         with self.opened() as database, database:
             database.lock()
             now_s = database.now()
@@ -194,7 +198,7 @@ class Memory:
         def renew() -> None:
             while not ended.wait(_RENEW_S):
                 with suppress(RagLabError), self.opened() as database, database:
-                    database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (database.now(), *Process.this()))  # noqa: S608 - a constant
+                    database.execute(f"UPDATE held SET seen = ? WHERE {_HOLDER}", (database.now(), *Process.of()))  # noqa: S608 - a constant
 
         Thread(target=renew, daemon=True).start()
         try:
@@ -230,7 +234,7 @@ def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 def _give_up(database: Database, keys: Iterable[str]) -> None:
     """Delete this process's claims; one that was taken for void belongs to another by now."""
-    me = Process.this()
+    me = Process.of()
     database.executemany(f"DELETE FROM held WHERE key = ? AND {_HOLDER}", [(key, *me) for key in keys])  # noqa: S608
 
 

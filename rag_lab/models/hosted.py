@@ -63,7 +63,10 @@ def model_budget_mb() -> float | None:
 
 @contextmanager
 def model_host() -> Iterator[dict[str, str]]:
-    """Yield the environment by which kernels share models, {} if switched off; at the end their holders have ended."""
+    """Yield the environment by which kernels share models; at the end whatever holds one has ended.
+
+    It is empty where the user has switched this off.
+    """
     model_budget_mb()
     if os.environ.get(HOST_VARIABLE) == OFF:
         yield {}
@@ -117,7 +120,7 @@ def model_processes(folder: Path) -> list[ProcessRecord]:
 def write_process(folder: Path, name: str, model: str, device: str, memory_mb: float) -> None:
     """Record that this process holds a model."""
     path = folder / f"{name}.holder"
-    known = {"process": Process.this(), "model": model, "device": device, "memory_mb": memory_mb}
+    known = {"process": Process.of(), "model": model, "device": device, "memory_mb": memory_mb}
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(known), encoding="utf-8")
     partial.replace(path)

@@ -69,7 +69,10 @@ class Price:
 
 
 def price(provider: str, model: str, *, writes: bool = True) -> Price | None:
-    """Return the price of a provider's model, the user's first, or None; one that only reads needs none for writing."""
+    """Return the price of a provider's model, or None where no table has one; the user's goes first.
+
+    One that only reads, as embedding models do, needs no price for what it writes.
+    """
     name = model.removeprefix("models/")
     if of_user := user_prices().get(name):
         return of_user

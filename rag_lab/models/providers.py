@@ -126,7 +126,12 @@ class ModelSpec:
 
     @classmethod
     def parse(cls, text: str, kind: Kind = CHAT_MODELS) -> "ModelSpec":
-        """Parse `text`, such as `openai:llama3.2:3b?concurrency=2`, as a model of this `kind`."""
+        """Parse `text` as a model of this `kind`.
+
+        Example:
+            >>> ModelSpec.parse("openai:llama3.2:3b?concurrency=2").name
+            'llama3.2:3b'
+        """
         provider, name, options = split_name(text, kind)
         known = providers_of(kind)
         if provider not in known:

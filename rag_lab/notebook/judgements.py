@@ -15,7 +15,7 @@ from rag_lab.notebook.clicked_page import Clickable
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Hit, Question
 from rag_lab.report.page.clicked import LABELS, Rating
-from rag_lab.runs.human_input import CHOICES, Choice, Preference, add_preference, read_preferences
+from rag_lab.runs.human_input import CHOICES, Choice, Preference, add_record, read_preferences
 from rag_lab.stages.extract import nearest_quotes, quotable
 
 Pipelines = Pipeline | Sequence[Pipeline] | Mapping[str, Pipeline]
@@ -52,7 +52,7 @@ class Labelling(Clickable):
     """Questions that are labelled one after the other; every click is written at once. See `label`."""
 
     def __init__(self, pipelines: Sequence[Pipeline], questions: Sequence[Question]) -> None:
-        self._pipelines, self.questions, self._place = pipelines, tuple(questions), 0
+        self._pipelines, self.questions, self._n = pipelines, tuple(questions), len(questions)
         self._dataset = pipelines[0].dataset
         self._found: dict[int, list[Found]] = {}
         self._unfolded: set[tuple[int, int]] = set()  # question and passage
@@ -124,10 +124,6 @@ class Labelling(Clickable):
         self._written[-1].undo()
         self._written.pop()
         self.__dict__.pop("_known", None)  # is read again
-
-    def go(self, steps: int) -> None:
-        """Turn to another question, so many further on; the first and the last are the ends."""
-        self._place = min(max(0, self._place + steps), len(self.questions) - 1)
 
     def is_taken(self, found: Found, quote: str) -> bool:
         """Tell whether words of a passage are a label of the question."""
@@ -267,14 +263,14 @@ class Preferring(Clickable):
             raise ConfigError("Everything is judged; take more questions, as in prefer(run, questions=40).")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         one = Preference(trial.question.question_id, trial.left, trial.right, choice, trial.shown, now)
-        add_preference(self._comparison.run.path, one)
+        add_record(self._comparison.run.path, one)
 
     def undo(self) -> None:
         """Take the last choice back; it is asked again."""
         if not self._made:
             raise ConfigError("There is no choice to undo.")
         last = self._made[-1]
-        add_preference(self._comparison.run.path, Preference(last.question_id, last.left, last.right, "undo", ""))
+        add_record(self._comparison.run.path, Preference(last.question_id, last.left, last.right, "undo", ""))
 
     @property
     def _made(self) -> list[Preference]:

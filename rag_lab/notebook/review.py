@@ -22,7 +22,7 @@ class Reviewing(Clickable):
         if not lines:
             advice = f"rag-lab questions draft {dataset.path} --model provider:name"
             raise ConfigError(f"{dataset.name} has no drafts to review; draft some: {advice}")
-        self._names = [str(line["id"]) for line in lines]
+        self._names, self._n = [str(line["id"]) for line in lines], len(lines)
         self._place = next((n for n, line in enumerate(lines) if not verdict_of(line, by)), 0)
         self._edits: dict[str, str] = {}  # question, answer and class that were typed, and not decided on yet
 
@@ -52,8 +52,9 @@ class Reviewing(Clickable):
             self.go(1)
 
     def go(self, steps: int) -> None:
-        """Turn to another draft, so many further on; the first and the last are the ends."""
-        self._place, self._edits = min(max(0, self._place + steps), len(self._names) - 1), {}
+        """Turn to another draft, as `Clicked.go`; what was typed and not decided on is dropped."""
+        super().go(steps)
+        self._edits = {}
 
     def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
         """Do what was clicked in the page."""

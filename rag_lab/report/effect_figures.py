@@ -8,7 +8,7 @@ from rag_lab._kit.wording import counted, number, signed
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.conclusions import COST_NAMES, share_of_resamples
 from rag_lab.comparison.tables.pareto import Cost
-from rag_lab.comparison.tables.sum_of_parts import SumOfParts
+from rag_lab.comparison.tables.studies import SumOfParts
 from rag_lab.report import figures as look
 from rag_lab.report.figures import ABOVE, BELOW, FONT_SIZE, INK, MUTED, SAME, SHADE, ShownFigure, literal
 from rag_lab.statistics.intervals import TIE

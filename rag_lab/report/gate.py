@@ -22,8 +22,9 @@ class Gate:
 
     @property
     def rows(self) -> list[dict[Any, Any]]:
-        """A row a variant and quality metric, as in `AcrossRuns.same`."""
-        return self.found.same.to_dict("records")
+        """A row a variant, by its id in both runs, and quality metric, as in `AcrossRuns.same`."""
+        rows = self.found.same.to_dict("records")
+        return [row | {"variant": str(row["variant_id"]).rpartition("/")[2]} for row in rows]
 
     @property
     def missing(self) -> list[str]:
@@ -43,7 +44,7 @@ class Gate:
     def sentences(self) -> list[str]:
         """What failed, else that nothing did; and how little the rest says."""
         worse = [
-            f"{_variant(row)} in {row['metric']} by {with_interval(row['difference'], row['low'], row['high'])}"
+            f"{row['variant']} in {row['metric']} by {with_interval(row['difference'], row['low'], row['high'])}"
             for row in self.rows
             if row["verdict"] == "worse"
         ]
@@ -63,7 +64,7 @@ class Gate:
         header = ("variant", "metric", "n", "difference", "95% interval", "verdict")
         rows = tuple(
             (
-                _variant(row),
+                row["variant"],
                 row["metric"],
                 str(row["n"]),
                 signed(row["difference"]),
@@ -104,7 +105,3 @@ class Gate:
         counts = both.groupby(["variant_id", "state", "state_now"], sort=False).size().sort_values(ascending=False)
         rows = counts.reset_index(name="n").itertuples(index=False)
         return tuple((str(v), STATE_NAMES[a].name, STATE_NAMES[b].name, f"{n:,}") for v, a, b, n in rows)
-
-
-def _variant(row: dict[Any, Any]) -> str:
-    return str(row["variant_id"]).rpartition("/")[2]

@@ -172,6 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer(None)
 
+    do_HEAD = do_GET  # noqa: N815 - as the library names it
+
     def do_POST(self) -> None:
         """Take a click of the page on which answers are rated."""
         size = self.headers.get("Content-Length", "")
@@ -211,9 +213,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self._refuse(HTTPStatus.NOT_FOUND, "Only the report itself is served here.")
         except (RagLabError, OSError) as error:  # the folder was moved away, say
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what is neither GET nor a click in one sentence, too."""

@@ -11,8 +11,8 @@ from rag_lab.comparison.findings.trace_findings import share_of_gain, state_name
 from rag_lab.comparison.findings.verdict_sentences import Verdict
 from rag_lab.comparison.passages import excerpt
 from rag_lab.comparison.tables.bounds import CAUSES
-from rag_lab.comparison.tables.hyde_study import RoutingStudy
 from rag_lab.comparison.tables.pareto import Cost as Priced
+from rag_lab.comparison.tables.studies import RoutingStudy
 from rag_lab.report.table import Table
 from rag_lab.runs.run_manifest import Cost, cost_of
 from rag_lab.statistics.routing import ALL

@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.wording import counted, listing
@@ -177,23 +177,6 @@ def read_preferences(run: Path) -> list[Preference]:
     return [one for one in choices if one is last[one.about]]
 
 
-def add_preference(run: Path, preference: Preference) -> None:
-    """Write a choice behind those that are there; `undo` takes back the last on its question and pair."""
-    add_line(run / PREFERENCES_FILE, asdict(preference))
-
-
-def add_line(path: Path, values: Mapping[str, Any]) -> None:
-    """Write a JSON object as the last line of a file, at once and whole."""
-    line = json.dumps(values, ensure_ascii=False).encode() + b"\n"
-    with path.open("ab+") as file:
-        if file.tell():  # a line of its own also where a crash has cut the last one
-            file.seek(-1, os.SEEK_END)
-            line = line if file.read(1) == b"\n" else b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 LABELS_FILE, ASKED_FILE = "labels.jsonl", "labels_asked.json"
 Rating = Literal["up", "down", "skip", ""]
 RATINGS: tuple[Rating, ...] = get_args(Rating)
@@ -266,9 +249,19 @@ def label_problems(labels: Sequence[AnswerLabel], n_unknown: int, n_changed: int
     return found
 
 
-def add_label(run: Path, label: AnswerLabel) -> None:
-    """Write a rating behind those that are there."""
-    add_line(run / LABELS_FILE, asdict(label))
+def add_record(run: Path, record: Preference | AnswerLabel) -> None:
+    """Write a choice or a rating behind those that are there, at once and whole.
+
+    A choice `undo` takes back the last on its question and pair.
+    """
+    line = json.dumps(asdict(record), ensure_ascii=False).encode() + b"\n"
+    with (run / (PREFERENCES_FILE if isinstance(record, Preference) else LABELS_FILE)).open("ab+") as file:
+        if file.tell():  # a line of its own also where a crash has cut the last one
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def merge_labels(run: Path, files: Sequence[Path]) -> tuple[int, list[str]]:
@@ -287,7 +280,7 @@ def merge_labels(run: Path, files: Sequence[Path]) -> tuple[int, list[str]]:
         for one in labels:
             if one not in known:
                 known.add(one)
-                add_label(run, one)
+                add_record(run, one)
     return len(known) - n_known, problems
 
 

@@ -85,9 +85,11 @@ class Stage(Protocol):
         """Everything else that can change the result, as JSON values: version, parameters, model, prompt."""
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Return one outcome for each trace, in order; a `RagLabError` if the stage cannot work at all.
+        """Return one outcome for each trace, in order.
 
-        What concerns one question is an outcome with status `fallback` or `failed` and a reason, never an exception.
+        Raises:
+            RagLabError: if the stage cannot work at all (a model that does not load). What concerns one question is
+                an outcome with status `fallback` or `failed` and a reason, never an exception.
         """
 
 
@@ -306,7 +308,10 @@ Exchange = Generator[tuple[Any, ...], Any, Outcome]
 
 @dataclass(frozen=True)
 class CustomStage(BuiltInStage):
-    """Call `code` for each question, as `exchange` says of its trace; one without a usable result has failed."""
+    """Call `code` for each question, as `exchange` says. A call that gives nothing usable fails its question.
+
+    `kind` is what its results are remembered by, and `exchange` gets the trace and the `parameters`.
+    """
 
     kind: str
     name: str

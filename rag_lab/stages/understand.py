@@ -78,7 +78,10 @@ class Understanding(BaseModel):
 
 @dataclass(frozen=True)
 class LlmUnderstanding(ChatStage):
-    """Ask for class, rewrite and HyDE suggestion, of follow-ups alone where asked so; an unread reply is a fallback."""
+    """Ask for class, rewrite and HyDE suggestion; a reply that cannot be read is a fallback to none of them.
+
+    `only_follow_ups` asks about questions with a conversation alone.
+    """
 
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of the one that is built in
@@ -145,7 +148,10 @@ def _understood(trace: Trace) -> Exchange:
 
 @dataclass(frozen=True)
 class Rephrase(ChatStage):
-    """Ask for `n` other phrasings of what is searched, so that one wording does not decide what is found."""
+    """Ask for `n` other phrasings of what is searched, so that one wording does not decide what is found.
+
+    Without any, only the search query is searched.
+    """
 
     n: int
     seed: int = 0

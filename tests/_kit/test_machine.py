@@ -151,7 +151,7 @@ ctypes.CDLL(None).pthread_exit(None)
 def test_a_process_runs_until_its_last_thread_has_ended():
     begun = subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     begun.stdout.readline()
-    one = Process(*Process.this()[:2], begun.pid, machine._began(begun.pid))
+    one = Process(*Process.of()[:2], begun.pid, machine._began(begun.pid))
     state = Path(f"/proc/{begun.pid}/stat")
     while state.read_text().rpartition(")")[2].split()[0] != "Z":
         threading.Event().wait(0.01)
@@ -280,7 +280,7 @@ scratch_folder("task").cleanup()
 """
 HOSTILE = {
     "deep": lambda file: file.write_text("[" * 4000),
-    "huge": lambda file: file.write_text(json.dumps([*Process.this()[:2], 10**40, "1"])),
+    "huge": lambda file: file.write_text(json.dumps([*Process.of()[:2], 10**40, "1"])),
     "fifo": os.mkfifo,
     "endless": lambda file: file.symlink_to("/dev/zero"),
     "linked": lambda file: file.symlink_to(file.parent),

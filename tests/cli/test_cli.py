@@ -47,6 +47,21 @@ def test_help_shows_the_examples_of_a_command_each_of_a_command_that_there_is(ra
     assert [words for words in shown if not {words[0], " ".join(words[:2])} & known] == []
 
 
+def test_help_has_a_text_of_every_argument_and_option_and_no_other():
+    texts, root, used = read_shipped(Path(cli.__file__).with_name("help.yaml")), typer.main.get_command(cli.app), set()
+    assert texts.keys() <= {" ".join(words) for words in commands(root)} | {"shared"}
+    for words in commands(root):
+        command, mine = root, texts.get(" ".join(words), {}).keys()
+        for word in words:
+            command = command.commands[word]
+        if not hasattr(command, "commands"):
+            names = {one.name for one in command.params}
+            assert mine <= names | {"about"}
+            assert names <= mine | texts["shared"].keys(), words
+            used |= names - mine
+    assert used == texts["shared"].keys()
+
+
 def test_help_lists_every_command_once_in_the_group_where_people_look(rag_lab):
     out = rag_lab("--help")[1]
     listed = re.findall(r"^  (\w+)  ", out.partition("Your documents:")[2], re.MULTILINE)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,10 +103,15 @@ def test_one_pipeline_is_run_and_its_scores_are_printed(rag_lab, folder):
     assert f"results/{folder.name}/report.html" in out
 
 
+def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch, is_one: bool) -> None:
+    stream = SimpleNamespace(isatty=lambda: is_one)
+    monkeypatch.setattr(execute, "sys", SimpleNamespace(stdin=stream, stderr=stream))
+
+
 @pytest.fixture
 def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Start a sweep, which ends where it would run; return whether it came there, and what was said."""
-    monkeypatch.setattr(execute, "_is_terminal", lambda: True)
+    sit_at_a_terminal(monkeypatch, True)
     dataset = str(write_dataset(tmp_path))
 
     def sweep(base: dict[str, Any], *arguments: str, reply: str = "", repeats: int = 10) -> tuple[bool, str]:
@@ -144,6 +150,6 @@ def test_nothing_is_asked_with_yes_before_what_is_short_or_where_nobody_sits(
     assert "Go on?" not in sweep(SLOW, "--yes")[1]
     begun, said = sweep({})
     assert begun and "Go on?" not in said
-    monkeypatch.setattr(execute, "_is_terminal", lambda: False)
+    sit_at_a_terminal(monkeypatch, False)
     begun, said = sweep(SLOW)
     assert begun and "Go on?" not in said

@@ -11,7 +11,7 @@ from rag_lab.comparison.blind_trials import Preferred, blind_trials
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.report.page.report_page import to_html
-from rag_lab.runs.human_input import Choice, Preference, add_preference
+from rag_lab.runs.human_input import Choice, Preference, add_record
 from rag_lab.runs.variant_files import write_traces
 from rag_lab.statistics.families import lone_answer
 
@@ -29,7 +29,7 @@ def judge(comparison: Comparison, wins: int, losses: int, ties: int = 0, skipped
     for trial, one in zip(blind_trials(comparison, PAIR).trials, wanted, strict=False):
         choice: Choice = one if one in ("same", "skip") else "left" if one == trial.left else "right"  # type: ignore[assignment]
         made = Preference(trial.question.question_id, trial.left, trial.right, choice, trial.shown)
-        add_preference(comparison.run.path, made)
+        add_record(comparison.run.path, made)
     return read_comparison(comparison.run.path)
 
 

@@ -12,7 +12,7 @@ from rag_lab.comparison.labelled_answers import LabelledPair, labelled_pair
 from rag_lab.errors import ConfigError
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.sections import named_tables
-from rag_lab.runs.human_input import ASKED_FILE, LABELS_FILE, AnswerLabel, Rating, add_label
+from rag_lab.runs.human_input import ASKED_FILE, LABELS_FILE, AnswerLabel, Rating, add_record
 from rag_lab.runs.run_folder import write_json
 from rag_lab.runs.variant_files import read_traces, write_traces
 
@@ -37,7 +37,7 @@ def rate(comparison: Comparison, pair: LabelledPair, n: int, by: str = "anna", b
     for place, key in enumerate(asked.answers):
         rating: Rating = "down" if key in base and int(key[0][1:] or 0) % bad == 0 else "up"
         made = (BEGAN + timedelta(seconds=place)).isoformat()
-        add_label(comparison.run.path, AnswerLabel(*key, rating, by, made))
+        add_record(comparison.run.path, AnswerLabel(*key, rating, by, made))
     return read_comparison(comparison.run.path)
 
 
@@ -116,7 +116,7 @@ def test_ratings_that_nobody_drew_are_counted_and_correct_nothing(comparison):
     for place, name in enumerate(list(pair.answers)[15:40]):
         for shown in pair.answers[name]:
             made = (BEGAN + timedelta(seconds=place)).isoformat()
-            add_label(comparison.run.path, AnswerLabel(*shown.key, "up", "ben", made))
+            add_record(comparison.run.path, AnswerLabel(*shown.key, "up", "ben", made))
     read = read_comparison(comparison.run.path).rated
     assert read is not None and len(read.read[0]) > 30
     assert read.corrected(weight=0.0).low is None
@@ -127,10 +127,10 @@ def test_what_is_wrong_in_a_file_of_labels_is_named_and_the_rest_counts(comparis
     rated = rate(comparison, labelled_pair(comparison), 40)
     path = rated.run.path
     first = labelled_pair(rated).ask(40).answers[0]
-    add_label(path, AnswerLabel("q_of_another_run", "abc", "up", "anna", BEGAN.isoformat()))
+    add_record(path, AnswerLabel("q_of_another_run", "abc", "up", "anna", BEGAN.isoformat()))
     for seconds, rating in ((100, "down"), (101, "up")):
         made = (BEGAN + timedelta(seconds=seconds)).isoformat()
-        add_label(path, AnswerLabel(*first, rating, "anna", made))  # type: ignore[arg-type]
+        add_record(path, AnswerLabel(*first, rating, "anna", made))  # type: ignore[arg-type]
     with (path / LABELS_FILE).open("a") as file:
         file.write('{"question_id": "q1"}\n')
     pair = read_comparison(path).rated

@@ -37,7 +37,7 @@ def rewritten(bundled, target, change):
         (folder / name).write_bytes(data)
     change(folder)
     listed = json.loads((folder / bundles.LIST_FILE).read_text())
-    listed["files"] = {name: bundles._sha256(folder / name) for name in listed["files"]}
+    listed["files"] = bundles.file_digests({name: folder / name for name in listed["files"]})
     (folder / bundles.LIST_FILE).write_text(json.dumps(listed))
     with zipfile.ZipFile(target, "w") as archive:
         for name in files:

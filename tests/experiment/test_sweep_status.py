@@ -15,7 +15,7 @@ from rag_lab.notebook.display import status
 from rag_lab.runs.run_folder import DONE_FILE, MANIFEST_FILE, RunFolder, VariantPlan, write_json
 from rag_lab.runs.variant_files import LIVE_FILE, LiveEnd, LiveSweep, LiveVariant
 
-ME = Process.this()
+ME = Process.of()
 GONE = ME._replace(pid=ME.pid, began="1")
 ELSEWHERE = Process("another", "", 1, "")
 

@@ -95,7 +95,7 @@ def test_a_killed_process_loses_its_claims(folder):
 
 def test_a_claim_from_elsewhere_holds_as_long_as_it_is_renewed(folder):
     memory = Memory(folder / "m.sqlite")
-    elsewhere = Process.this()._replace(host="another", pid=57)
+    elsewhere = Process.of()._replace(host="another", pid=57)
     memory.claim(["a"], 1)
     for age_s, mine in ((50, []), (70, ["a"])):
         with memory.opened() as database, database:
@@ -134,7 +134,7 @@ def test_stages_are_replayed(folder):
 
 def test_the_ledger_adds_up_and_keeps_limits(folder):
     ledger, caller = Ledger(folder / "ledger.sqlite"), Caller("A", "answer", "m")
-    assert ledger.calls() == [] and ledger.failing() == {} and ledger.used(elsewhere=False) == Used()
+    assert ledger.calls() == [] and ledger.failing() == {} and ledger.used_here() == Used()
     ledger.start(0.05, 3, None)
     permit = ledger.ask(caller, [0.01, 0.02, 0.01, 0.01])
     assert len(permit.numbers) == 3

@@ -58,14 +58,14 @@ def claim_by(memory, process, seen_s_ago=0.0):
 
 
 def test_a_process_that_has_the_number_of_a_dead_one_does_not_hold_its_claims(tmp_path):
-    memory, me = Memory(tmp_path / "m.sqlite"), Process.this()
+    memory, me = Memory(tmp_path / "m.sqlite"), Process.of()
     claim_by(memory, me._replace(pid=os.getppid(), began="1"))
     assert memory.claim(["a"], 1) == ["a"]
 
 
 @pytest.mark.parametrize("change", [{"host": "4f0c2a1b77de"}, {"system": "before the last start of this machine"}])
 def test_a_process_that_cannot_be_asked_keeps_its_claims_for_as_long_as_it_renews_them(tmp_path, change):
-    memory, other = Memory(tmp_path / "m.sqlite"), Process.this()._replace(pid=57, **change)
+    memory, other = Memory(tmp_path / "m.sqlite"), Process.of()._replace(pid=57, **change)
     claim_by(memory, other, seen_s_ago=50)
     assert memory.claim(["a"], 1) == []
     assert memory.holders(["a", "b"]) == [other]

@@ -140,7 +140,7 @@ def test_what_is_written_is_read_until_it_is_removed(tmp_path):
     live = LiveVariant("generate", 2.0, 3, 8, 1, 40, 2, 1, 0, "generate: it broke")
     write_json(tmp_path / LIVE_FILE, live)
     assert read_live(tmp_path, LiveVariant) == live
-    sweep = LiveSweep(Process.this(), 1.0, 2.0, 2, "variants", {"a": 1.5}, {"b": LiveEnd("failed", "It broke.", 3.0)})
+    sweep = LiveSweep(Process.of(), 1.0, 2.0, 2, "variants", {"a": 1.5}, {"b": LiveEnd("failed", "It broke.", 3.0)})
     write_json(tmp_path / LIVE_FILE, sweep)
     assert read_live(tmp_path, LiveSweep) == sweep
     assert read_live(tmp_path, LiveSweep).process.runs()

@@ -191,7 +191,7 @@ def test_a_reranker_that_is_random_or_gives_no_numbers_breaks_the_contract():
     for score in (random.random, lambda: math.nan):
         contract = broken(lambda score=score: lambda question, passages: [score() for _ in passages])
         with pytest.raises((AssertionError, ConfigError)):
-            contract.test_one_outcome_a_trace_in_order_and_the_same_again()
+            contract.test_one_outcome_a_trace_in_order_the_same_again_of_what_it_declares()
 
 
 def test_a_reranker_that_does_not_order_breaks_the_contract():

@@ -7,7 +7,7 @@ from rag_lab.comparison.findings.recommendation import next_command
 from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, next_steps
 from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
 from rag_lab.comparison.findings.verdict_sentences import main_effects, margin_sentence
-from rag_lab.comparison.tables import costs, hyde_study, pareto, reliability
+from rag_lab.comparison.tables import costs, pareto, reliability, studies
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import whole_files_sentences
 from rag_lab.data.sampling import cluster_proposal, clusters_sentence
@@ -150,7 +150,7 @@ def _front_sentence(comparison: Comparison, front: pareto.Front) -> str:
     return f"{sentence} Not certain: {'; '.join(moves)}." if moves else sentence
 
 
-def study_conclusion(study: hyde_study.RoutingStudy) -> str:
+def study_conclusion(study: studies.RoutingStudy) -> str:
     """Return in a few words whether a rule that is learned from this run pays."""
     setting = f" with {study.where}" if study.where else ""
     known, one, most = study.class_ceiling, study.question_ceiling, ""
@@ -172,7 +172,7 @@ def study_conclusion(study: hyde_study.RoutingStudy) -> str:
     )
 
 
-def _pays(study: hyde_study.RoutingStudy) -> str:
+def _pays(study: studies.RoutingStudy) -> str:
     """Say whether a learned rule gains, by its interval and by the classes dealt out at random; both must agree."""
     gain = study.learned.gains["best_arm"] if study.learned else None
     if gain is None or gain.mean is None or gain.ties == gain.n:
@@ -188,7 +188,7 @@ def _pays(study: hyde_study.RoutingStudy) -> str:
     return f"the data cannot tell whether a rule learned from these questions pays{why}"
 
 
-def study_sentences(study: hyde_study.RoutingStudy) -> list[str]:
+def study_sentences(study: studies.RoutingStudy) -> list[str]:
     """Return what the study says, the most important first."""
     setting, told, classes, found = f" with {study.where}" if study.where else "", [], 0, []
     for row in study.by_class.to_dict("records"):
@@ -211,7 +211,7 @@ def study_sentences(study: hyde_study.RoutingStudy) -> list[str]:
     return [*told, *_ceiling_sentences(study), *_classifier_sentences(study)]
 
 
-def _ceiling_sentences(study: hyde_study.RoutingStudy) -> list[str]:
+def _ceiling_sentences(study: studies.RoutingStudy) -> list[str]:
     one, known = study.question_ceiling, study.class_ceiling
     if one.gain is None:
         return ["No question has a score in every arm."]
@@ -246,7 +246,7 @@ def _left(one: Ceiling) -> str:
     return with_interval(one.gain, one.low, one.high)
 
 
-def _classifier_sentences(study: hyde_study.RoutingStudy) -> list[str]:
+def _classifier_sentences(study: studies.RoutingStudy) -> list[str]:
     """Say how often the pipeline gave the class of the dataset, and what its mistakes cost."""
     table = study.confusion
     if table is None or not (total := int(table.to_numpy().sum())):

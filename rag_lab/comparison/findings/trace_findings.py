@@ -225,7 +225,7 @@ def answers_sentence(comparison: Comparison, variant: str) -> str:
             told.append(f"{comparison.directed(metric)} {seen} against the baseline: {word}")
         elif cell:
             told.append(f"{comparison.directed(metric)} {plain(cell['mean'])}")
-    pieces = _pieces(comparison)
+    pieces = comparison.evidence.by_variant.set_index("variant_id").to_dict("index")
     if variant in pieces:
         other = f", under the baseline {pieces[baseline]['used']}" if variant != baseline and baseline in pieces else ""
         used, of_all = pieces[variant]["used"], counted(pieces[variant]["items"], "labelled piece")
@@ -235,7 +235,8 @@ def answers_sentence(comparison: Comparison, variant: str) -> str:
 
 def largest_loss(comparison: Comparison, variant: str) -> str:
     """Name the place that loses most of the evidence, and the setting that decides it; "" where none loses much."""
-    row, config = _pieces(comparison).get(variant), comparison.pipelines.get(variant)
+    rows = comparison.evidence.by_variant.set_index("variant_id").to_dict("index")
+    row, config = rows.get(variant), comparison.pipelines.get(variant)
     if row is None or config is None:
         return ""
     state = max(_SETTINGS, key=lambda one: row[one])
@@ -247,8 +248,3 @@ def largest_loss(comparison: Comparison, variant: str) -> str:
     settings = listing([f"`{key}` ({flat[key]})" for key in keys])
     where = state_names(comparison.evidence)[state].name
     return f"First, {what}: {settings}. {row[state]} of {row['items']} labelled pieces of evidence are {where}."
-
-
-def _pieces(comparison: Comparison) -> dict[Any, dict[Any, Any]]:
-    """Return by variant how many labelled pieces of evidence there are, and how many ended in each state."""
-    return comparison.evidence.by_variant.set_index("variant_id").to_dict("index")

@@ -25,7 +25,10 @@ SUFFIX = ".documents"
 
 
 class LoadError(RagLabError):
-    """Why a file cannot be used and what to do, without the path; `lasting` where another attempt fails, too."""
+    """A file that cannot be used at all; the message is what is wrong and what to do, without the path.
+
+    `lasting` is False where another attempt may succeed with the same file: the failure must not be remembered.
+    """
 
     def __init__(self, message: str, lasting: bool = True) -> None:
         super().__init__(message)
@@ -60,7 +63,10 @@ Loader = Callable[[Path, str], Loaded]  # (file, source) -> documents; raises Lo
 
 @contextmanager
 def parsing(kind: str) -> Iterator[None]:
-    """Turn whatever a parser of untrusted files raises into a `LoadError`; `kind` is what the file should be."""
+    """Turn whatever a parser of untrusted files raises into a `LoadError`; `kind` is what the file should be.
+
+    Parsers meet damage in any of their lines, so the exceptions that they raise on it cannot be listed.
+    """
     try:
         yield
     except (RagLabError, OSError, MemoryError):

@@ -121,7 +121,7 @@ def _ray_workers(run: str, jobs: Sequence[local.Job], n: int) -> Iterator[Look]:
     Where `RAY_ADDRESS` names no cluster, and none runs here, a Ray of this machine with `n` cores is started. Workers
     of nodes that join are started while it runs; why one has ended is logged.
     """
-    me, known_nodes, tasks, looked_s = machine.Process.this(), set[str](), list[Any](), float("-inf")
+    me, known_nodes, tasks, looked_s = machine.Process.of(), set[str](), list[Any](), float("-inf")
     origin = {"host": me.host, "system": me.system, "home": str(home.home()), "store": os.environ.get(_STORE, "")}
 
     def look() -> None:
@@ -167,7 +167,7 @@ def _ray_workers(run: str, jobs: Sequence[local.Job], n: int) -> Iterator[Look]:
 def _work_on_node(run: str, n_variants: int, origin: Mapping[str, str]) -> str:
     """Run a worker on the node of a cluster until it has ended; return why it could not work, or ''."""
     environment = {name: value for name, value in os.environ.items() if name != RAY_ADDRESS}
-    me = machine.Process.this()
+    me = machine.Process.of()
     if (me.host, me.system) == (origin["host"], origin["system"]):  # else the node has a home on its disk
         environment[home.VARIABLE] = origin["home"]
     if origin["store"]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.registry import modules_from
@@ -16,6 +15,7 @@ from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ModelError
 from rag_lab.evaluation import cutoff_caveats, registry
 from rag_lab.evaluation.metric import question_gap
+from rag_lab.evaluation.ragas_table import SPECS
 from rag_lab.experiment import design
 from rag_lab.experiment.plan import Plan
 from rag_lab.models import shared, truncation
@@ -119,9 +119,8 @@ def _of_pairs(
     stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequence[Question]
 ) -> truncation.Truncation | None:
     """Count a sample of what the reranker may be given, each passage with one of the questions."""
-    scorer: Any = stage.scorer
-    limit = truncation.most_tokens(scorer)
-    if limit is None or not questions:
+    scorer = stage.scorer
+    if not isinstance(scorer, truncation.ReadsPairs) or scorer.most_tokens is None or not questions:
         return None
     passages = index.chunks.children() if whose == "chunks" else index.chunks.parents()
     if not passages:
@@ -130,7 +129,7 @@ def _of_pairs(
     pairs = [(questions[place % len(questions)].text, one.text) for place, one in enumerate(sample)]
     with suppress(ModelError):  # its tokenizer is not here: the sweep counts what it cuts
         characters = sum(len(passage) for _, passage in pairs)
-        return truncation.Truncation.of(scorer.pair_tokens(pairs), characters, limit)
+        return truncation.Truncation.of(scorer.pair_tokens(pairs), characters, scorer.most_tokens)
     return None
 
 
@@ -165,7 +164,8 @@ def not_applicable_sentences(plan: Plan) -> list[str]:
         with modules_from(plan.folder):
             pipeline = Pipeline.planned(plan.expansion.baseline.config, plan.dataset, home=usable_home())
             sentences = whole_files_sentences(pipeline.locate(questions)[0] if pipeline.index.is_built else questions)
-        if blind := [metric for metric in plan.experiment.metrics if registry.compares_passages(metric)]:
+        named = ((one, registry.parse_name(one).info.name.removeprefix("ragas.")) for one in plan.experiment.metrics)
+        if blind := [one for one, name in named if name in SPECS and "reference_contexts" in SPECS[name].arguments]:
             sentences = [f"{one[:-1]}, so that {listing(blind)} cannot be measured." for one in sentences]
     for gap, names in variants_of.items():
         in_all = len(names) == len(plan.variants)

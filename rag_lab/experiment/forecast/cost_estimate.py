@@ -258,12 +258,6 @@ def kept_estimate(run: RunFolder, plan: str, make: Callable[[], CostEstimate]) -
     return kept if kept and kept.plan == plan else KeptEstimate(plan, make(), tuple(spent(run)))
 
 
-def keep_estimate(run: RunFolder, bill: KeptEstimate) -> None:
-    """Keep the estimate in the run folder."""
-    with whole_file(run.path / BILL_FILE) as partial:
-        partial.write_bytes(adapter_of(KeptEstimate).dump_json(bill, indent=2))
-
-
 def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
     """Return one row a stage or metric, and `total`, with the columns `COLUMNS`.
 

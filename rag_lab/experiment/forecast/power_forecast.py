@@ -56,6 +56,9 @@ def earlier_scores(plan: Plan, runs: Sequence[RunFolder], metrics: Sequence[str]
     return found, f"{listing(list(dict.fromkeys(used)))} ({asked}){without}"
 
 
+_pilot_name = "{:.58}-pilot".format  # under which `results/` has the pilot of an experiment
+
+
 def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> list[RunFolder]:
     """Return the runs that were given, or else those of the experiment and of its pilot that hold scores.
 
@@ -64,7 +67,7 @@ def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> 
     if given:
         return [RunFolder.open(path) for path in given]
     found = []
-    for path in (out or RESULTS / plan.experiment.name, RESULTS / pilot_name(plan.experiment.name)):
+    for path in (out or RESULTS / plan.experiment.name, RESULTS / _pilot_name(plan.experiment.name)):
         with suppress(RagLabError):
             run = RunFolder.open(path)
             run.scores()
@@ -75,12 +78,7 @@ def runs_of(plan: Plan, given: Sequence[Path] = (), out: Path | None = None) -> 
 def pilot_of_experiment(experiment: ExperimentConfig, n_questions: int) -> ExperimentConfig:
     """Return the experiment on so few questions, under a name of its own, and without a margin: it proves nothing."""
     limits = experiment.limits.model_copy(update={"questions": n_questions})
-    return experiment.model_copy(update={"name": pilot_name(experiment.name), "limits": limits, "margin": {}})
-
-
-def pilot_name(name: str) -> str:
-    """Return the name under which `results/` has the pilot of an experiment."""
-    return f"{name[:58]}-pilot"
+    return experiment.model_copy(update={"name": _pilot_name(experiment.name), "limits": limits, "margin": {}})
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def begin(checked: Plan, run: files.RunFolder, identities: Mapping[str, str] | N
     run.write_plan()
     (run.path / "experiment.yaml").write_text(hide_known(checked.experiment.to_yaml()), encoding="utf-8")
     if bill is not None:
-        cost_estimate.keep_estimate(run, bill)
+        files.write_json(run.path / files.BILL_FILE, bill)
     if paths:  # else that of the first start stands, as its bill does
         files.write_json(run.path / TREE_FILE, work.branch_of([*paths.values()]))
 

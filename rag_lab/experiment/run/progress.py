@@ -55,7 +55,7 @@ class SweepProgress:
     def __init__(self, run: run_folder.RunFolder, *, shown: bool) -> None:
         now = time.time()
         self._path = run.path / variant_files.LIVE_FILE
-        self._live = variant_files.LiveSweep(Process.this(), now, now, 1, "plan")
+        self._live = variant_files.LiveSweep(Process.of(), now, now, 1, "plan")
         self._shown, self._draws = shown, shown and is_watched()
         self._tqdm = partial(tqdm, file=_stream(), dynamic_ncols=True)
         self._bar: Any = None  # of the sweep, while variants run

@@ -50,7 +50,7 @@ class SearchVariants:
         given = self.plan.experiment
         with registry.modules_from(self.plan.folder):
             config = given.base.override(design.settled(given.base.flat(), choice, given.factors, given.only_if))
-        changes, factors = design.differences(config, self.plan.expansion.baseline.config), given.factors
+        changes, factors = config.differing(self.plan.expansion.baseline.config), given.factors
         if not changes:
             return self.plan.expansion.baseline
         name = design.variant_id(changes, among=factors)
@@ -91,7 +91,7 @@ class SearchVariants:
             variants.setdefault(one.variant_id, one)
             named.setdefault(one.variant_id, choice)
         against = next(iter(variants.values())).config
-        compared = [replace(one, changes=design.differences(one.config, against)) for one in variants.values()]
+        compared = [replace(one, changes=one.config.differing(against)) for one in variants.values()]
         return stage_identities.run_once(design.Expansion(tuple(compared), tuple(notices)), self.readers), named
 
 

@@ -355,8 +355,30 @@ class SideBySide:
 
     @property
     def sentences(self) -> list[str]:
-        """What moved, for each column after the first."""
-        return [sentence for column in self.columns[1:] for sentence in _moved(self.columns[0], column)]
+        """Of each column but the first: where the evidence went, what is read that was not, if it answers alike."""
+        first, sentences = self.columns[0], list[str]()
+        for column in self.columns[1:]:
+            if first.trace is None or column.trace is None or column.unfinished or first.unfinished:
+                continue
+            now, before = column.evidence_at, first.evidence_at
+            if column.trace.question.evidence and now == before:
+                state = f"stands at rank {now}" if now else "is not ranked"
+                sentences.append(f"The evidence {state} in both {first.letter} and {column.letter}.")
+            elif column.trace.question.evidence:
+                here, there = (f"at rank {rank}" if rank else "nowhere" for rank in (now, before))
+                verb = "rises" if before is None or (now is not None and now < before) else "falls"
+                sentences.append(f"The evidence {verb}: {column.letter} has it {here}, {first.letter} {there}.")
+            if column.read and first.read:
+                n, new, passages = len(column.read), len(column.read - first.read), counted(len(first.read), "passage")
+                some = "the same" if len(first.read) == n else f"{n} of the"
+                sentences.append(
+                    f"{new} of the {n} passages that {column.letter} reads are not read by {first.letter}."
+                    if new
+                    else f"{column.letter} reads {some} {passages} that {first.letter} reads."
+                )
+            if first.answer == column.answer != "":
+                sentences.append(f"{column.letter} answers word for word as {first.letter}.")
+        return sentences
 
 
 def _place(hit: Hit, column: Column, first: Column | None) -> Place:
@@ -373,29 +395,3 @@ def _place(hit: Hit, column: Column, first: Column | None) -> Place:
         is_new=is_known and rank is not None and before is None,
         is_gone=is_known and rank is None and before is not None,
     )
-
-
-def _moved(first: Column, column: Column) -> list[str]:
-    """Return where the evidence went, what is read that was not, and whether the answer is the same."""
-    if first.trace is None or column.trace is None or column.unfinished or first.unfinished:
-        return []
-    now, before = column.evidence_at, first.evidence_at
-    sentences = []
-    if column.trace.question.evidence and now == before:
-        state = f"stands at rank {now}" if now else "is not ranked"
-        sentences.append(f"The evidence {state} in both {first.letter} and {column.letter}.")
-    elif column.trace.question.evidence:
-        here, there = (f"at rank {rank}" if rank else "nowhere" for rank in (now, before))
-        verb = "rises" if before is None or (now is not None and now < before) else "falls"
-        sentences.append(f"The evidence {verb}: {column.letter} has it {here}, {first.letter} {there}.")
-    if column.read and first.read:
-        n, new = len(column.read), len(column.read - first.read)
-        some = "the same" if len(first.read) == n else f"{n} of the"
-        sentences.append(
-            f"{new} of the {n} passages that {column.letter} reads are not read by {first.letter}."
-            if new
-            else f"{column.letter} reads {some} {counted(len(first.read), 'passage')} that {first.letter} reads."
-        )
-    if first.answer == column.answer != "":
-        sentences.append(f"{column.letter} answers word for word as {first.letter}.")
-    return sentences

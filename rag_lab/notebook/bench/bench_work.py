@@ -69,7 +69,16 @@ class BenchWork:
         self._documents = documents if isinstance(documents, str | Path) else None
         self._default = config_of(self._documents)
         self._answers = Answers(pipeline.watched(self._embedded))
-        replaced = self._go_on(_BENCHES[name]) if name in _BENCHES else []
+        replaced = list[str]()
+        if (last := _BENCHES.get(name)) is not None:  # it goes on where the last bench stood
+            last.stop()
+            self.question = self.question or last.question
+            mine, others = pipeline, last._answers.pipeline
+            parts = ([one.dataset.digest, one.overrides, one.home] for one in (mine, others))
+            if next(parts) == next(parts):
+                self._answers, self.compared = last._answers, last.compared
+                self._answers.watched(others.set(mine.config.flat()).watched(self._embedded))
+            replaced = self.toggles.go_on(last.toggles)
         self.ask(self.question or (self.questions[0].text if self.questions else ""))
         self.say(" ".join(replaced))
         _BENCHES[name] = self
@@ -246,16 +255,6 @@ class BenchWork:
         """Tell all that show the bench that something has changed."""
         for listener in list(self.listeners):
             listener()
-
-    def _go_on(self, last: BenchWork) -> list[str]:
-        """Take over where the last bench stood; return a sentence for each toggle that a new start replaces."""
-        last.stop()
-        self.question = self.question or last.question
-        mine, others = self._answers.pipeline, last._answers.pipeline
-        if [mine.dataset.digest, mine.overrides, mine.home] == [others.dataset.digest, others.overrides, others.home]:
-            self._answers, self.compared = last._answers, last.compared
-            self._answers.watched(others.set(mine.config.flat()).watched(self._embedded))
-        return self.toggles.go_on(last.toggles)
 
     def _known(self, text: str) -> Question | None:
         """Return the question of the data set that has this text or id."""

@@ -100,7 +100,7 @@ def profile_view(profile: CorpusProfile) -> Page:
         "Compare": [item for item in profile.advice if item.factor],
         "Do": [item for item in profile.advice if not item.key and not item.factor],
     }
-    text.line(profile.name)
+    text.block(profile.name)
     text.facts((f"  {name}", fact) for name, fact in facts)
     for title, items in advised.items():
         text.facts(("" if number else title, str(item)) for number, item in enumerate(items))
@@ -154,7 +154,7 @@ def chat_view(chat: Chat) -> View:
     facts, folded = [], []
     for turn in chat.turns:
         cited = [
-            "\n".join(filter(None, (f"[{one.number}] {place(one.source, one.page)}", one.url, one.quote)))
+            f"[{one.number}] {place(one.source, one.page)}" + f"\n{one.quote}" * bool(one.quote)
             for one in turn.citations
         ]
         answer = "not answered yet" if turn.answer is None else turn.answer

@@ -22,10 +22,6 @@ class TextView:
 
     _lines: list[str] = field(default_factory=list)
 
-    def line(self, text: str) -> None:
-        """Add a sentence."""
-        self._lines += wrap(one_line(text), WIDTH)
-
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         """Add each fact that has a text."""
         for name, text in facts:
@@ -36,8 +32,8 @@ class TextView:
         lines = wrap(one_line(text), WIDTH - _NAMES)
         self._lines += [f"{name if not number else '':{_NAMES}}{line}" for number, line in enumerate(lines)]
 
-    def block(self, title: str, text: str) -> None:
-        """Add lines as they are, below a title."""
+    def block(self, title: str, text: str = "") -> None:
+        """Add a sentence, or a title, and below it lines as they are."""
         self._lines += wrap(one_line(title), WIDTH)
         self._lines += [
             f"  {line}" if len(line) < WIDTH - 1 else f"  {line[: WIDTH - 3]}…" for line in text.splitlines()
@@ -104,7 +100,7 @@ class View:
     def to_text(self) -> str:
         """Return the text, without secrets and control characters."""
         text = TextView()
-        text.line(self.title)
+        text.block(self.title)
         for box in self.boxes:
             text.fact(box.name, "off" if not box.is_on else box.said)
         text.facts(self.facts)
@@ -114,5 +110,5 @@ class View:
         for title, _, lines in self.drawn:
             text.block(title, "\n".join(lines))
         for note in self.notes:
-            text.line(note)
+            text.block(note)
         return text.text()

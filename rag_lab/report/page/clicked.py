@@ -21,6 +21,7 @@ class Clicked(ABC):
     """What is shown as a page and clicked in it; a click that cannot be done becomes a sentence in the page."""
 
     said, is_bad = "", False
+    _place, _n = 0, 1  # which is shown, of how many
 
     @abstractmethod
     def to_html(self, style: str = "") -> str:
@@ -32,6 +33,10 @@ class Clicked(ABC):
     @abstractmethod
     def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
         """Do what was clicked; `typed` are the texts in the page by their `name`."""
+
+    def go(self, steps: int) -> None:
+        """Turn to another of what is shown, so many further on; the first and the last are the ends."""
+        self._place = min(max(0, self._place + steps), self._n - 1)
 
     def rendered(self, template: str, style: str, **values: Any) -> str:
         """Return a template of this folder with the values, and what is to be said of the last click."""
@@ -66,7 +71,7 @@ class Rating(Clicked):
         self.answers: list[ShownAnswer] = [every[key] for key in wanted if key in every]
         if not self.answers:
             raise ConfigError("Nothing can be rated here: no answer of these variants was kept.")
-        rated = self._labels
+        rated, self._n = self._labels, len(self.answers)
         self._place = next((n for n, one in enumerate(self.answers) if one.key not in rated), 0)
 
     @property
@@ -92,11 +97,7 @@ class Rating(Clicked):
         key, now = self.now.key, datetime.now(UTC).isoformat(timespec="milliseconds")
         before = self._labels.get(key)
         is_starred = bool(before and before.star) if star is None else star
-        human_input.add_label(self._folder, AnswerLabel(*key, rating, self.by, now, note.strip(), is_starred))
-
-    def go(self, steps: int) -> None:
-        """Turn to another answer, so many further on; the first and the last are the ends."""
-        self._place = min(max(0, self._place + steps), len(self.answers) - 1)
+        human_input.add_record(self._folder, AnswerLabel(*key, rating, self.by, now, note.strip(), is_starred))
 
     def do(self, action: str, value: str, typed: Mapping[str, str]) -> None:
         """Do what was clicked in the page."""
@@ -119,7 +120,7 @@ class Rating(Clicked):
             shown=self.now,
             label=self._labels.get(self.now.key),
             place_now=self._place,
-            total=len(self.answers),
+            total=self._n,
             done=self.done,
             by=self.by,
             file=str(self._folder / human_input.LABELS_FILE),

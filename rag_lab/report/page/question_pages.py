@@ -149,10 +149,6 @@ def _page_writer(
     comparison: Comparison, names: Mapping[str, str], folder: Path, report: str
 ) -> Callable[[Question, Markup], None]:
     """Return what writes the page of a question: they differ in few places, and all else is rendered once."""
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise _no_room(folder, error) from None
     order, run = list(names.values()), comparison.run.name
     position = {anchor: place for place, anchor in enumerate(order)}
     script = asset("pair.js")
@@ -186,11 +182,9 @@ def _page_writer(
 def write_text(path: Path, text: str) -> None:
     """Write `text`, replacing `path` at the end: a file that is there is whole."""
     try:
+        path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial:
             partial.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise _no_room(path, error) from None
-
-
-def _no_room(path: Path, error: OSError) -> RagLabError:
-    return RagLabError(f"Cannot write {path}: {error.strerror}; make room or move away what is there.")
+        where = path if path.parent.is_dir() else path.parent
+        raise RagLabError(f"Cannot write {where}: {error.strerror}; make room or move away what is there.") from None

@@ -27,7 +27,7 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings import verdict
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.tables import costs
-from rag_lab.comparison.tables.sum_of_parts import pair_numbers
+from rag_lab.comparison.tables.studies import pair_numbers
 from rag_lab.errors import RagLabError
 from rag_lab.redaction import shown
 from rag_lab.report import score_tables
@@ -175,13 +175,11 @@ def dataset_page(check: DatasetCheck) -> str:
         "answerable questions without evidence": str(check.n_without_evidence),
         **{f"missing ({number})": part for number, part in enumerate(check.missing, start=1)},
     }
-    return render("dataset.html", check=check, facts=facts, classes=_shares(check.by_class), tags=_shares(check.by_tag))
-
-
-def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, float]]:
-    """Return name, count and the width of its bar in percent of the largest."""
-    most = max(counts.values(), default=1)
-    return [(name, count, 100 * count / most) for name, count in counts.items()]
+    classes, tags = (  # name, count and the width of its bar in percent of the largest
+        [(name, count, 100 * count / max(counts.values())) for name, count in counts.items()]
+        for counts in (check.by_class, check.by_tag)
+    )
+    return render("dataset.html", check=check, facts=facts, classes=classes, tags=tags)
 
 
 def to_markdown(comparison: Comparison) -> str:

@@ -70,8 +70,8 @@ def _environment() -> Environment:
     functions = (
         anchors, asked_sentence, verdict_sentences.difference_text, score_tables.effect_tables,
         verdict.families_sentence,
-        holds_evidence, costs.index_cells, score_tables.is_open, judged, marked, passage, pieces, place, rank_cells,
-        source_link, ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
+        holds_evidence, costs.index_cells, score_tables.is_open, marked, passage, pieces, place, rank_cells,
+        ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
         costs.stage_cells, costs.stage_incidents, costs.stage_names,
         trace_findings.state_names, conclusions.study_conclusion, conclusions.study_sentences, sections.verdict_box,
     )  # fmt: skip
@@ -124,11 +124,6 @@ def line_numbers(line: Line) -> Markup:
     return Markup("".join(scores) + costs)  # noqa: S704 -- numbers only
 
 
-def judged(comparison: Comparison) -> set[str]:
-    """Return the metrics that a judge gave."""
-    return {metric for note in comparison.judges for metric in note.metrics}
-
-
 def ranked(comparison: Comparison) -> list[VariantPlan]:
     """Return the variants in their order in the main metric, those without scores last."""
     rank = {row["variant_id"]: place for place, row in enumerate(comparison.ranking.to_dict("records"))}
@@ -176,12 +171,6 @@ def rank_cells(ranks: Sequence[Rank | None]) -> Markup:
             text = f"<b>{text}</b>"
         cells.append(f'<td class="num">{text}</td>')
     return Markup("".join(cells))  # noqa: S704 -- numbers only
-
-
-def source_link(where: str, url: str, kind: str = "") -> Markup:
-    """Return where something stands, as a link where people can open it."""
-    named = Markup("<bdi{}>{}</bdi>").format(Markup(' class="{}"').format(kind) if kind else "", where)
-    return Markup('<a href="{}" rel="noopener noreferrer">{}</a>').format(url, named) if url else named
 
 
 @lru_cache(_KEPT)

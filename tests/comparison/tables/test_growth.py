@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from synthetic_run import MAIN, write_run
 
-from rag_lab.comparison.tables.growth import growth_found
+from rag_lab.comparison.tables.studies import growth_found
 from rag_lab.config import PipelineConfig
 from rag_lab.report.sections import named_tables, sections
 from rag_lab.report.shown_comparison import compare

@@ -4,7 +4,6 @@ from rag_lab.errors import DamagedFile
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.forecast.cost_estimate import (
     CostEstimate,
-    keep_estimate,
     kept_estimate,
     measured_rates,
     spending_rows,
@@ -15,7 +14,7 @@ from rag_lab.experiment.forecast.describe import cost_notes, cost_table
 from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import now
 from rag_lab.memory.ledger import Caller, Ledger, Made
-from rag_lab.runs.run_folder import RunFolder, VariantPlan
+from rag_lab.runs.run_folder import BILL_FILE, RunFolder, VariantPlan, write_json
 from rag_lab.runs.run_manifest import COLUMNS, minutes_text
 
 CHAT = "gemini:gemini-2.5-flash"
@@ -36,7 +35,7 @@ def run(tmp_path):
 
 
 def keep(run, plan, make):
-    keep_estimate(run, kept_estimate(run, plan, make))
+    write_json(run.path / BILL_FILE, kept_estimate(run, plan, make))
 
 
 def book(run, n, seconds=2.0, payer="a"):

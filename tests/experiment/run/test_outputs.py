@@ -25,7 +25,7 @@ from rag_lab.experiment.run.sweep import post_hoc_margins, run_plan
 from rag_lab.memory.ledger import Ledger
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import Question, Score, StageRecord, Trace
-from rag_lab.runs.human_input import Preference, add_preference
+from rag_lab.runs.human_input import Preference, add_record
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, write_json
 from rag_lab.runs.variant_files import read_traces, write_scores, write_traces
 
@@ -165,7 +165,7 @@ def test_outputs_are_made_anew_where_one_or_what_they_say_has_changed_and_only_t
             (tmp_path / "run" / name).write_text(text)
         assert (name, sweep()) == (name, (set(WRITTEN), []))
         assert (name, sweep()) == (name, (set(), []))
-    add_preference(tmp_path / "run", Preference("q1", "baseline", "final_k-1", "left", "shown"))
+    add_record(tmp_path / "run", Preference("q1", "baseline", "final_k-1", "left", "shown"))
     assert sweep() == (set(WRITTEN), [])
     assert sweep() == (set(), [])
     path = tmp_path / "run/variants/final_k-1/scores.parquet"
