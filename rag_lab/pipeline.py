@@ -14,7 +14,7 @@ from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
 from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, locate_all, open_index
-from rag_lab.data.dataset import Dataset, dataset_of, other_corpora
+from rag_lab.data.dataset import Dataset, dataset_of, linked, other_corpora
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
 from rag_lab.models import shared
@@ -302,6 +302,7 @@ class Pipeline:
                     done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=refuses)
                 for place, trace in zip(places, done, strict=True):
                     traces[place] = trace
+            traces = linked(traces, self.dataset.base_url)
             if traces and traces[0].answer:
                 spoken.end(traces[0].answer.text)
             if read:

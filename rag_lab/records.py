@@ -167,6 +167,7 @@ class Passage:
     end: int
     text: str
     parent_text: str = ""  # the parent in full, where the budget cut it: what was retrieved, not what was read
+    url: str = ""  # where people open its source, if `base_url` of the data set says
 
     @property
     def retrieved(self) -> str:
@@ -182,6 +183,7 @@ class Citation:
     source: str
     page: int | None
     quote: str = ""
+    url: str = ""  # as that of its passage
 
 
 @dataclass(frozen=True, slots=True)

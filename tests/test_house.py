@@ -152,33 +152,33 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_416,  # 1_100
-    "_kit": 1_930,  # 1_800
-    "memory": 1_215,  # 1_300
-    "models": 7_236,  # 7_300
-    "stores": 1_591,  # 1_500
-    "corpus": 4_914,  # 4_600
-    "data": 2_201,  # 2_100
-    "stages": 4_827,  # 4_100
-    "sources": 896,  # 700
-    "assistant": 580,  # 750
-    "questions": 908,  # 600
+    "ground": 1_419,  # 1_100
+    "_kit": 1_902,  # 1_800
+    "memory": 1_184,  # 1_300
+    "models": 7_136,  # 7_300
+    "stores": 1_580,  # 1_500
+    "corpus": 4_843,  # 4_600
+    "data": 2_193,  # 2_100
+    "stages": 4_703,  # 4_100
+    "sources": 1_121,  # 700
+    "assistant": 576,  # 750
+    "questions": 893,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_464,  # 3_500
-    "evaluation": 3_023,  # 3_300
-    "runs": 1_357,  # 1_200
+    "evaluation": 3_013,  # 3_300
+    "runs": 1_360,  # 1_200
     "comparison": 5_313,  # 4_400
-    "report": 3_272,  # 2_700
-    "experiment": 8_239,  # 7_600
+    "report": 3_278,  # 2_700
+    "experiment": 8_244,  # 7_600
     "notebook": 2_724,  # 2_600
     "testing": 852,  # 1_200
-    "cli": 2_385,  # 2_300
+    "cli": 2_386,  # 2_300
 }
-MOST_MODULES = 279
+MOST_MODULES = 280
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 23  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 21  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

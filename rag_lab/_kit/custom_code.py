@@ -34,7 +34,6 @@ class CustomCode:
         module: what was found under its name, or passed as an object.
         what: how sentences call it: `reranker 'shortest:Shortest'`.
         method: the name of what is called; the object itself where None.
-        timeout_s: of one call, where the module names no other.
         is_compared: whether its first call is made twice, where it does not say that it is not deterministic.
     """
 
@@ -84,8 +83,6 @@ class CustomCode:
 
     def call(self, *arguments: Any, accept: Callable[[Any], Any]) -> Any:
         """Call it and return what `accept` makes of the result.
-
-        The first call is made twice where it says that it is deterministic.
 
         Raises:
             CustomCodeError: if it raised, hung, or returned what `accept` refuses by a `CustomCodeError`.

@@ -54,8 +54,8 @@ def source_digest(target: Any) -> str:
     """Return the digest of the class or function `target`, so that an edited one is never taken for the one before.
 
     Of a file, it covers the file and the files of the same folder that it imports; of a notebook's cell, the code and
-    whatever of the notebook that code names. What is made inside a function, such as a lambda, has no name in its file,
-    so its code and what it closes over count as well.
+    whatever of the notebook that code names; of what has no name, such as a lambda, also its code and what it closes
+    over.
     """
     module = sys.modules.get(getattr(target, "__module__", ""))
     path = _file(module)

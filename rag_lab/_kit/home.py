@@ -30,16 +30,22 @@ def home() -> Path:
     """Return the workbench's folder: `$RAG_LAB_HOME`, else the one of where we are, the same from any folder below.
 
     That is the nearest `.rag_lab` from the current folder upwards; in a checkout of rag_lab the checkout's. Elsewhere
-    it is that of the checkout which the package is installed from, or where it was installed without one `rag_lab` in
-    the user's data folder: so nothing is computed again for want of standing in the right place. One that belongs to
-    another user is passed over, with a sentence. The folder returned may not exist.
+    it is that of the checkout which the package is installed from, or without one `rag_lab` in the user's data folder.
+    The folder returned may not exist.
     """
+    folder: Path | None
     if named := os.environ.get(VARIABLE):
         folder = Path(named).resolve()
     else:  # none from beyond a checkout
         around = [(place / NAME, (place / _OF_CHECKOUT).is_file()) for place in (Path.cwd(), *Path.cwd().parents)]
         usable = (found for found, is_checkout in around if (found.is_dir() or is_checkout) and _may_be_used(found))
-        folder = next(usable, None) or _installed()
+        folder = next(usable, None)
+        if folder is None:
+            from platformdirs import user_data_path
+
+            checkout = Path(__file__).resolve().parents[2]
+            is_usable = (checkout / "pyproject.toml").is_file() and _may_be_used(checkout / NAME)
+            folder = checkout / NAME if is_usable else user_data_path("rag_lab", appauthor=False)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file, where the workbench's folder should be; set RAG_LAB_HOME to a folder.")
     return folder
@@ -95,15 +101,6 @@ def usable_home() -> Path:
     return folder
 
 
-def _installed() -> Path:
-    from platformdirs import user_data_path
-
-    checkout = Path(__file__).resolve().parents[2]
-    if (checkout / "pyproject.toml").is_file() and _may_be_used(checkout / NAME):
-        return checkout / NAME
-    return user_data_path("rag_lab", appauthor=False)
-
-
 @cache  # once a process
 def _print_once(sentence: str, is_fault: bool) -> None:
     """Print it on stderr; below the cell of a notebook, where that looks like an error, only a fault."""
@@ -151,7 +148,14 @@ def read_env_files(folder: Path | None = None) -> None:
         if not owned_by_user(path):
             print(f"{path} is not read, since it belongs to another user.", file=sys.stderr)
             continue
-        values = _values(path)
+        from dotenv import dotenv_values
+
+        try:
+            text = io.StringIO(read_owned(path, _MAX_BYTES).decode("utf-8"))
+            values = {n: v for n, v in dotenv_values(stream=text, interpolate=False).items() if v is not None}
+        except (OSError, ValueError) as error:
+            why = error.strerror or "it is too large" if isinstance(error, OSError) else "it is not text in UTF-8"
+            raise ConfigError(f"Cannot read {path}: {why}; write NAME=value lines into it, or move it away.") from None
         # a value may not contain others, as a key of another kind would leave by it
         good = {n: v for n, v in values.items() if _TAKEN.fullmatch(n) and n not in _NOT_TAKEN and "${" not in v}
         new = {name: value for name, value in good.items() if name not in os.environ}
@@ -161,14 +165,3 @@ def read_env_files(folder: Path | None = None) -> None:
         for address, key in _KEY_SENT_TO.items():
             if address in taken and key not in taken and os.environ.get(key):
                 print(f"{path} names the server that {key} is sent to: {os.environ[address]}", file=sys.stderr)
-
-
-def _values(path: Path) -> dict[str, str]:
-    from dotenv import dotenv_values
-
-    try:
-        text = io.StringIO(read_owned(path, _MAX_BYTES).decode("utf-8"))
-        return {n: v for n, v in dotenv_values(stream=text, interpolate=False).items() if v is not None}
-    except (OSError, ValueError) as error:
-        why = error.strerror or "it is too large" if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise ConfigError(f"Cannot read {path}: {why}; write NAME=value lines into it, or move it away.") from None

@@ -79,10 +79,7 @@ def peak_memory_mb() -> int:
 
 
 def memory_mb(key: Literal["VmRSS", "VmHWM"]) -> float | None:
-    """Return what the process has in memory in MiB, mapped files that were read included; None where no Linux is.
-
-    `VmRSS` is of now, `VmHWM` the peak since `begin_peak`.
-    """
+    """Return MiB in memory, of now (`VmRSS`) or the most since `begin_peak` (`VmHWM`); None where no Linux is."""
     found = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE) if _STATUS.exists() else None
     return int(found[1]) / 1024 if found else None
 
@@ -111,9 +108,9 @@ def begin_peak() -> None:
 
 
 def free_mb() -> float | None:
-    """Return what programs can still take without swapping, in MiB; None where no Linux is.
+    """Return what programs can still take without swapping, or a container's limit leaves, in MiB; None without Linux.
 
-    In a container it is what is left of its limit, where that is less. What files are cached in counts as free.
+    What files are cached in counts as free.
     """
     found = re.search(r"^MemAvailable:\s+(\d+) kB$", _read(_MEMINFO), re.MULTILINE)
     if found is None:
@@ -191,8 +188,6 @@ def of_processors(folder: Path) -> tuple[Meter, ...]:
             found.append(Meter(name, lambda counter=counter: int(counter.read_text()) / 1e6, wraps_j))  # type: ignore[misc]
     return tuple(found)
 
-
-T = TypeVar("T")
 
 OWNER_FILE = "owner.json"
 _MAX_OWNER_BYTES = 4096
@@ -340,9 +335,9 @@ class Hung(TimeoutError):  # noqa: N818
     """A call that did not return in time."""
 
 
-def timed(call: Callable[[], T], timeout_s: float) -> T:
+def timed(call: Callable[[], Result], timeout_s: float) -> Result:
     """Return what `call` returns, or raise what it raises; `Hung` if it takes longer, in a thread that goes on."""
-    returned: list[T] = []
+    returned: list[Result] = []
     raised: list[Exception] = []
 
     def work() -> None:

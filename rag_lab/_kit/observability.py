@@ -65,8 +65,7 @@ def working(
 def begin_logs(level: str | None, file: Path | None) -> None:
     """Log from `level` on, in this process and in those that it starts: to `file`, or without one to stderr.
 
-    Of libraries warnings are logged, at level `debug` everything. Where None, the environment decides; where it names
-    neither, nothing changes.
+    Of libraries warnings are logged, at level `debug` everything. Where None, the environment decides.
     """
     if level is not None:
         os.environ[LEVEL_VARIABLE] = level

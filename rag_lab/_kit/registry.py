@@ -135,7 +135,26 @@ class Kind:
         what = f"{self.name} {name!r}"
         with importing(what):
             if ":" in name:
-                return _imported(name.removeprefix(FACTORY), what)
+                module, _, attribute = name.removeprefix(FACTORY).partition(":")
+                if module == "__main__":
+                    raise ConfigError(
+                        f"The {what} lives in this process alone, and the kernels of a sweep cannot import it: put it "
+                        f"into a file beside the experiment and name it, as in 'my_file:{attribute}'."
+                    )
+                try:
+                    found: Any = load_module_file(module) or import_module(module)
+                except ModuleNotFoundError as error:
+                    if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                        raise  # it is there, and something that it imports is not
+                    where = f"put {module.replace('.', '/')}.py into {modules_folder()}, or install {module!r}"
+                    raise ConfigError(f"The {what} is not there: {where}.") from None
+                for part in attribute.split("."):
+                    if not hasattr(found, part):
+                        raise ConfigError(
+                            f"The {what} is not there: {module!r} has no {attribute!r}; see how it is spelt."
+                        )
+                    found = getattr(found, part)
+                return found
             entries = installed(self.group).get(name, ())
             if not entries:
                 raise ConfigError(unknown_name(self.name, name, self.names()))
@@ -150,11 +169,8 @@ class Kind:
 
 
 def kinds_of(path: Path, package: str, make: Callable[..., BuiltIn] = BuiltIn) -> Iterator[Kind]:
-    """Yield the kinds of modules that a YAML file lists, in its order; the targets there are below `package`.
-
-    What of it is no kind holds the pieces that several share; `make` makes what is built in of its keys.
-    """
-    for kind in (one for one in read_shipped(path).values() if "built_in" in one):
+    """Yield the kinds of modules that a YAML file lists, in its order; the targets there are below `package`."""
+    for kind in (one for one in read_shipped(path).values() if "built_in" in one):  # others are pieces that kinds share
         made = ((name, one | {"target": f"{package}.{one['target']}"}) for name, one in kind["built_in"].items())
         yield Kind(**kind | {"built_in": {name: make(**one) for name, one in made}})
 
@@ -183,28 +199,6 @@ def installed(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 def package(entry: EntryPoint) -> str:
     """Return the name and the version of the package that an entry point comes with."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist and entry.dist.name else "an unnamed package"
-
-
-def _imported(name: str, what: str) -> Any:
-    """Return what `module:attribute` names, in a file of the experiment's folder or in an installed module."""
-    module, _, attribute = name.partition(":")
-    if module == "__main__":
-        raise ConfigError(
-            f"The {what} lives in this process alone, and the kernels of a sweep cannot import it: put it into a file "
-            f"beside the experiment and name it, as in 'my_file:{attribute}'."
-        )
-    try:
-        found: Any = load_module_file(module) or import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # it is there, and something that it imports is not
-        where = f"put {module.replace('.', '/')}.py into {modules_folder()}, or install {module!r}"
-        raise ConfigError(f"The {what} is not there: {where}.") from None
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise ConfigError(f"The {what} is not there: {module!r} has no {attribute!r}; see how it is spelt.")
-        found = getattr(found, part)
-    return found
 
 
 @contextmanager
@@ -264,10 +258,7 @@ def construct(target: Any, parameters: Mapping[str, Any], what: str, call: str =
 
 
 def check_class(target: type, what: str, call: str = "") -> None:
-    """Refuse a class whose instances could not be told apart, or could change; see `construct`.
-
-    One sentence names all that is wrong: no frozen dataclass, no version, a default that can be changed, another call.
-    """
+    """Refuse a class whose instances could not be told apart, or could change; see `construct`."""
     is_frozen = is_dataclass(target) and target.__dataclass_params__.frozen  # type: ignore[attr-defined]
     faults = [] if is_frozen else ["must be a frozen dataclass"]
     faults += [] if isinstance(getattr(target, "version", None), int) else ["has no version"]
@@ -309,10 +300,7 @@ def modules_folder() -> Path:
 
 
 def load_module_file(name: str) -> ModuleType | None:
-    """Return the module in the file of this dotted name, as the file is now; None where there is no such file.
-
-    It is loaded anew where a file of the folder has changed, so that an edited helper is never the old one.
-    """
+    """Return the module in the file of this dotted name, anew where a file of its folder has changed; else None."""
     path = modules_folder().joinpath(*name.split(".")).with_suffix(".py")
     if not path.is_file():
         return None

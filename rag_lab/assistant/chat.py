@@ -7,8 +7,8 @@ in the history that any model reads: a turn counts only while every file that it
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -109,7 +109,7 @@ class Sessions:
         self, session: str, number: int, answer: str, citations: Sequence[Citation], seen: Sequence[str]
     ) -> None:
         """Write down the answer to a question, in place of one that it had."""
-        cited = [{"number": c.number, "source": c.source, "page": c.page, "quote": c.quote} for c in citations]
+        cited = [asdict(citation) for citation in citations]
         with opened_store(self.path, _SCHEMA, _MEND) as store, store:
             store.execute(
                 "UPDATE turns SET answer = ?, citations = ?, seen = ? WHERE session = ? AND number = ?",
@@ -187,11 +187,7 @@ class Chat:
 
     def export(self, path: Path | str) -> int:
         """Write the turns as follow-up questions, with their answers and what they cite as labels; return how many."""
-        found = list(self._questions())
-        write_questions(Path(path), found)
-        return len(found)
-
-    def _questions(self) -> Iterator[Question]:
+        found: list[Question] = []
         history: tuple[Turn, ...] = ()
         for turn in self.turns:
             if turn.answer is None:
@@ -199,8 +195,10 @@ class Chat:
             places = dict.fromkeys((one.source, one.page) for one in turn.citations)
             evidence = tuple(Evidence(source, page) for source, page in places)
             name = f"{self.session}-{turn.number}"
-            yield Question(name, turn.question, (turn.answer,), evidence=evidence, history=history)
+            found.append(Question(name, turn.question, (turn.answer,), evidence=evidence, history=history))
             history = (*history, Turn("user", turn.question), Turn("assistant", turn.answer))
+        write_questions(Path(path), found)
+        return len(found)
 
     def _answer(self, number: int, text: str, on_text: OnText | None) -> Trace:
         before = [turn for turn in self.turns if turn.number < number and turn.answer]

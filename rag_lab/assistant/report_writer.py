@@ -233,11 +233,9 @@ def write(
     folder: Path | str | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> WrittenReport:
-    """Write a report on `topic` in at most `parts` sections, and keep it below results/reports.
+    """Write a report on `topic` in at most `parts` sections (1 to 20, else a ConfigError), below results/reports.
 
-    Raises:
-        ConfigError: for an empty topic, or a number of parts that is none of 1 to 20.
-        RagLabError: where the outline cannot be had, or is empty: the documents say nothing about the topic.
+    A RagLabError where the outline cannot be had, or is empty: the documents say nothing about the topic.
     """
     topic = " ".join(topic.split())
     if not topic or not 1 <= parts <= MOST_PARTS:

@@ -88,17 +88,17 @@ def answer_text(trace: Trace) -> str:
     """Return the answer with its citations, or where answers are switched off the passages that were found."""
     if trace.answer is None:
         none = "(what was found does not fit the budget of the context)" if trace.ranked else "(nothing was found)"
-        return "\n".join([f"[{p.number}] {_place(p.source, p.page)}" for p in trace.passages] or [none])
+        return "\n".join([f"[{p.number}] {_place(p.source, p.page, p.url)}" for p in trace.passages] or [none])
     answer, cited = " ".join(trace.answer.text.split()), []
     for citation in trace.answer.citations:
         text = " ".join(citation.quote.split())
         quote = f': "{text}"' if text and text != answer else ""  # an answer that is a quote stands above
-        cited.append(f"[{citation.number}] {_place(citation.source, citation.page)}{quote}")
+        cited.append(f"[{citation.number}] {_place(citation.source, citation.page, citation.url)}{quote}")
     return "\n".join([trace.answer.text, *(cited or ["(no citation)"])])
 
 
-def _place(source: str, page: int | None) -> str:
-    return source if page is None else f"{source}, page {page}"
+def _place(source: str, page: int | None, url: str = "") -> str:
+    return (source if page is None else f"{source}, page {page}") + f" <{url}>" * bool(url)
 
 
 def label_passage(pipeline: Pipeline, question: Question) -> None:

@@ -46,7 +46,7 @@ def index(
         whose = [f"namespace {file.attributes.namespace}"] if file.attributes.namespace else []
         whose += [f"seen by {', '.join(file.attributes.permissions)}"] if file.attributes.permissions else []
         sizes = f"{file.n_documents:>5} documents {file.n_parents:>6} parents {file.n_children:>6} children"
-        typer.echo("  ".join([file.sha256[:12], sizes, file.source, *whose]))
+        typer.echo("  ".join([file.sha256[:12], sizes, f"{file.modified[:10]:10}", file.source, *whose]))
     counts, language = found.manifest, found.language()
     typer.echo(
         f"{dataset}: {counts.n_files} files, {counts.n_documents} pages and unpaged files, {counts.n_parents} parents, "
@@ -74,7 +74,8 @@ def ingest(
 
     from rag_lab.sources.config import read_connectors
     from rag_lab.sources.follow import ingest as look_at_all
-    from rag_lab.sources.ingestion import Ingestion, Pass
+    from rag_lab.sources.ingestion import Ingestion
+    from rag_lab.sources.source import Pass
 
     folder, listed = read_connectors(connectors)
     where, stop, shown = shlex.quote(str(folder)), threading.Event(), set[str]()

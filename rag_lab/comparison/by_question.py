@@ -197,7 +197,7 @@ class Reply:
 
     text: str
     abstained: bool
-    citations: tuple[tuple[int, str, str], ...]  # number, place, quote
+    citations: tuple[tuple[int, str, str, str], ...]  # number, place, quote, address
     rejected: tuple[str, ...]
     failure: str  # empty where there is an answer
 
@@ -245,7 +245,7 @@ def _reply(trace: Trace) -> Reply | None:
             return None
         written, _ = split_thinking(trace.raw_text or "")
         return Reply(written, False, (), (), f"{failure.stage} failed: {failure.reason}")
-    cited = tuple((c.number, place(c.source, c.page), c.quote) for c in trace.answer.citations)
+    cited = tuple((c.number, place(c.source, c.page), c.quote, c.url) for c in trace.answer.citations)
     return Reply(trace.answer.text, trace.answer.abstained, cited, trace.answer.rejected_citations, "")
 
 

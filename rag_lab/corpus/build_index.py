@@ -137,10 +137,7 @@ def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[st
 
 
 def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:
-    """Return, of each file that shares all of its text, page by page, with others, these and itself, sorted.
-
-    The texts are compared as they were read: Unicode and white space are normalized, letters are not.
-    """
+    """Return, of each file that reads page by page as others do, these and itself, sorted."""
     digests: dict[str, blake2b] = {}
     for source, page, text in pages:
         content = digests.setdefault(source, blake2b(digest_size=16))
@@ -153,10 +150,7 @@ def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:
 
 
 def repeats(groups: Mapping[str, Sequence[str]], labels: Mapping[str, Hashable]) -> dict[str, str]:
-    """Return each file that reads as one before it by name and has its label, and the first such.
-
-    `groups` are those of `files_of_the_same_text`.
-    """
+    """Return each file that reads as one before it by name with its label, and the first such; `groups` as above."""
     first = {
         name: min(other for other in same if labels.get(other) == labels.get(name)) for name, same in groups.items()
     }
@@ -269,10 +263,7 @@ def _load_all(
 def _cut_all(
     usable: Mapping[str, Loaded], keys: Mapping[str, str], recipe: Recipe, memory: Memory
 ) -> dict[str, list[list[Cut] | Unsplit]]:
-    """Return the cuts of each file's documents. Files that a cut needs a model for are cut together.
-
-    A document that could not be split is not remembered.
-    """
+    """Return the cuts of each file's documents, made together; one that could not be split is not remembered."""
     identity = dict(cut_identity(recipe.config, recipe.splitter))
     cut_keys = {source: digest(["cut", keys[source], identity]) for source in usable}
     items = {key: usable[source] for source, key in cut_keys.items()}

@@ -176,9 +176,9 @@ def _record(kind: type[AnyRecord], row: Sequence[Any]) -> AnyRecord:
 def best_units(chunks: ChunkStore, level: Level, search: Search, n_queries: int, k: int, step: str) -> list[list[Hit]]:
     """Return, for each query, the k units of `level` whose best child scores highest, best first.
 
-    Fewer only where the search finds fewer. A hit's score is that of its best child, kept under the name `step`, too;
-    ties go to the child that `search` has first. A document is a file, so that a result holds each file once. The
-    reader gets the whole of it; of a file with pages, the page that matched best.
+    Fewer only where the search finds fewer. A hit has the score of its best child, under the name `step`, too; ties go
+    to the child that `search` has first. A document is a file, read whole; of one with pages, the page that matched
+    best.
     """
     hits: list[list[Hit]] = [[] for _ in range(n_queries)]
     pending = list(range(n_queries))
@@ -284,8 +284,7 @@ class AsRead:
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     """Return the half-open span of the first place where `quote` stands in `text`, whitespace aside; None if nowhere.
 
-    Whitespace in either may be absent in the other: extraction breaks lines, and sometimes words, where it likes. Where
-    the quote stands nowhere so, hyphens and the bars of tables are set aside too, for the same reason.
+    Extraction breaks lines and words where it likes. Where it stands nowhere so, hyphens and bars are set aside, too.
     """
     normal = normalize(quote)
     for ignored in (_INVISIBLE, _LAYOUT):
@@ -308,10 +307,9 @@ def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
 def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsRead()) -> tuple[Evidence, str]:
     """Return the evidence with page, `start`, `end` and `context` filled, and why it was not found ("" if it was).
 
-    The context is the parent that holds the quote (parents, where it runs from one into the next); without a quote, the
-    one parent of the page, or of the file, and "" where it has several: which of them is meant is not known. What was
-    not found is returned as it was given. The file is the one that is indexed; in one whose pages are one text, the
-    evidence has a span and no page.
+    The context is the parent or parents that hold the quote; without a quote, the only parent of the page or file, and
+    "" where it has several. Evidence that was not found is returned as it was. The file is the one that is indexed; in
+    one whose pages are one text, the evidence has a span and no page.
     """
     evidence = replace(evidence, source=as_read.left_out.get(evidence.source, evidence.source))
     documents = store.documents(evidence.source)

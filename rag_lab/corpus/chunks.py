@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -44,9 +43,8 @@ _NO_TOKENS = "corpus.context is late, but {} gives no vectors of tokens: choose 
 def fixed_parents(document: Document, config: CorpusConfig) -> list[Span] | None:
     """Return the parents that do not depend on the children, in order; None where they do.
 
-    They hold each character that is not whitespace exactly once. `page` is a page of a PDF, `section` a section of a
-    text that has headings; where there is no such thing they are pieces of about `parent_size` characters, as `fixed`
-    ones are. A sheet of a workbook is no page: it may have any length.
+    They hold each character that is not whitespace exactly once. Where a text has no page or no section, they are
+    pieces of about `parent_size` characters. A sheet of a workbook is no page: it may have any length.
     """
     text = document.text
     if config.parents == "page" and document.page is not None and not document.section:
@@ -105,20 +103,17 @@ def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter)
         for span in ([(0, len(document.text))] if spans is None else spans)
     ]
     split = iter(splitter.split([text[start:end] for text, (start, end), own in regions if not own]))
-    pieces = iter([_within(text, own, span) if own else next(split) for text, span, own in regions])
+    found: list[list[Span] | Unsplit] = []
+    for text, (start, end), own in regions:  # of a sheet's rows the parts that lie in the region, as spans of its text
+        inside = trimmed(text, [(max(a, start), min(b, end)) for a, b in own if a < end and b > start])
+        found.append([(a - start, b - start) for a, b in inside] if own else next(split))
+    pieces = iter(found)
     return [_cut(spans, list(islice(pieces, 1 if spans is None else len(spans))), config) for spans in parents]
 
 
 def _sheet_spans(document: Document) -> list[Span]:
     is_sheet = BY_SUFFIX.get(Path(document.source).suffix.lower()) in ("spreadsheet", "delimited")
     return sheet_spans(document.text) if is_sheet else []
-
-
-def _within(text: str, spans: Sequence[Span], region: Span) -> list[Span]:
-    """Return the parts of spans that lie in a region, as spans of the region's text."""
-    start, end = region
-    inside = [(max(first, start), min(last, end)) for first, last in spans if first < end and last > start]
-    return [(first - start, last - start) for first, last in trimmed(text, inside)]
 
 
 def chunks(
@@ -129,30 +124,40 @@ def chunks(
 ) -> Chunks:
     """Return the chunks that `cut` describes.
 
-    A chunk of a file of which `page_starts` knows the pages has the page on which it begins.
-
     Ids are readable: `file.pdf#p3` for a page, `file.txt#0-2400` or `file.pdf#p3:0-2400` for another parent,
-    `<parent>/0` and so on for its children. Chunks carry their document's attributes and its section: the sheet, or
-    the path of headings where sections matter to the splitter or the parents.
+    `<parent>/0` and so on for its children. Chunks carry their document's attributes, the page on which they begin, and
+    the sheet or, where sections matter to the splitter or the parents, the path of headings.
     """
     parents: list[Chunk] = []
     children: list[Chunk] = []
     for document, found in zip(documents, cuts, strict=True):
         by_section = config.splitter == "markdown" or config.parents == "section"
         above = headings(document.text) if by_section else []
-        make = partial(_chunk, document, page_starts.get(document.source, ()))
+        starts = page_starts.get(document.source, ())
         for item in found:
             start, end = item.parent
             parent_id = f"{document.source}#{start}-{end}"
             if document.page is not None:
                 is_page = config.parents == "page" and not document.section
                 parent_id = f"{document.source}#p{document.page}" + ("" if is_page else f":{start}-{end}")
-            chunk = make(parent_id, parent_id, item.parent, path_at(above, item.parent[0]))
-            parents.append(chunk)
-            children += [
-                make(f"{parent_id}/{number}", parent_id, span, path_at(above, span[0]))
-                for number, span in enumerate(item.children)
-            ]
+            ids = [parent_id, *(f"{parent_id}/{number}" for number in range(len(item.children)))]
+            parent, *of_parent = (
+                Chunk(
+                    chunk_id=chunk_id,
+                    parent_id=parent_id,
+                    source=document.source,
+                    page=page_at(starts, first) if starts else document.page,
+                    start=first,
+                    end=last,
+                    text=document.text[first:last],
+                    namespace=document.namespace,
+                    permissions=document.permissions,
+                    section=path_at(above, first) or document.section,
+                )
+                for chunk_id, (first, last) in zip(ids, (item.parent, *item.children), strict=True)
+            )
+            parents.append(parent)
+            children += of_parent
     return Chunks(tuple(parents), tuple(children))
 
 
@@ -174,21 +179,6 @@ def _cut(
         Cut((start, end), tuple((start + first, start + last) for first, last in children))
         for (start, end), children in zip(spans, split, strict=True)
     ]
-
-
-def _chunk(document: Document, starts: PageStarts, chunk_id: str, parent_id: str, span: Span, path: str) -> Chunk:
-    return Chunk(
-        chunk_id=chunk_id,
-        parent_id=parent_id,
-        source=document.source,
-        page=page_at(starts, span[0]) if starts else document.page,
-        start=span[0],
-        end=span[1],
-        text=document.text[span[0] : span[1]],
-        namespace=document.namespace,
-        permissions=document.permissions,
-        section=path or document.section,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,10 +320,7 @@ def late_problem(model: Any, name: str = "the embedding model") -> str:
 
 
 def _parts(text: str, room: int, model: ChatModel) -> tuple[int, list[str]]:
-    """Return the text, or parts of it that overlap by half, of at most `room` tokens each; and how far apart they are.
-
-    A chunk is shown with the part of whose middle it is nearest.
-    """
+    """Return parts of a text that overlap by half, of at most `room` tokens each; and how far apart they begin."""
     width = max(len(text), 1)
     while True:
         step = max(1, width // 2)

@@ -26,7 +26,7 @@ from rag_lab.corpus import build_index as indexes
 from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
 from rag_lab.corpus.chunks import Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import Changes, IndexedFile, list_corpus, refuse_answers, track
+from rag_lab.corpus.folder import Changes, IndexedFile, list_corpus, modified_at, refuse_answers, track
 from rag_lab.corpus.normalize import language_of, main_language
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.rules import Attributes
@@ -142,9 +142,10 @@ class CorpusIndex:
         attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
                       made_of["attributes"].items()}  # fmt: skip
         return tuple(
-            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()))
+            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()),
+                        modified_at(self.corpus_dir / source))
             for source, numbers in counts.items()
-        )
+        )  # fmt: skip
 
     def language(self, visible: Labels | None = None) -> str:
         """Return the language of most of what is visible, as `english`, detected in a sample; '' if there is none."""
@@ -195,10 +196,7 @@ class CorpusIndex:
         return registry.stores_of(self.vectors.store, self.vectors.override).open(folder)
 
     def ensure_vectors(self) -> None:
-        """Embed the children and write their vectors, where they are missing or damaged.
-
-        Processes that want them at once build them once.
-        """
+        """Embed the children and write their vectors, once for all processes, where they are missing or damaged."""
         if self.has_vectors:
             return
         made, embedder, children = self.vectors, self.vectors.embedder, self.searched_children()
@@ -266,11 +264,10 @@ class CorpusIndex:
     def search(
         self, vectors: Vectors, k: int, allowed: Labels | None = None, level: Level = "parent", step: str = "dense"
     ) -> list[list[Hit]]:
-        """Return the k units of `level` whose best child is nearest to each row of `vectors`, (n_queries, dim).
+        """Return the k units of `level` whose best child is nearest to each row of (n, dim) `vectors`, best first.
 
-        Best first; fewer only where fewer are allowed: those whose access label is in `allowed`, or all where it is
-        None. A hit's score is the cosine of its best child, kept under the name `step`, too; ties go to the child that
-        comes first in the corpus.
+        Fewer only where fewer have an access label in `allowed` (None: all). A hit's score is the cosine of its best
+        child, under the name `step`, too; ties go to the child that comes first in the corpus.
         """
         store = self.vector_store
         with span(f"search {step}", {"rag_lab.queries": len(vectors), "rag_lab.k": k}):
@@ -282,11 +279,10 @@ class CorpusIndex:
         self, name: SparseName, analyzer: AnalyzerChoice, texts: Sequence[str], k: int, allowed: Labels | None = None,
         level: Level = "parent", units: Unit = "child",
     ) -> list[list[Hit]]:  # fmt: skip
-        """Return the k units of `level` whose best child scores highest for each text in a sparse index.
+        """Return the k units of `level` whose best child scores highest for each text in a sparse index; see `search`.
 
-        See `search`; the step is the name of the index. Scores are those of a corpus of the allowed children alone.
-        Where `units` are documents, files are scored: the k highest, each with the unit of it whose child scores
-        highest by itself, by the same method over all children.
+        Scores are those of a corpus of the allowed children alone. Where `units` are documents, files are scored: the k
+        highest, each with the unit of it whose child scores highest by itself, by the same method over all children.
         """
         if units == "document":
             found = zip(*self.sparse(name, analyzer, units, allowed).search(texts, k), strict=True)
@@ -310,10 +306,7 @@ class CorpusIndex:
     def sparse(
         self, name: SparseName, analyzer: AnalyzerChoice, units: Unit = "child", allowed: Labels | None = None
     ) -> SparseIndex:
-        """Return the sparse index of the children, or of the files, built when it is first asked for, and kept.
-
-        Each set of allowed labels has an index of its own, so that nothing of what is not allowed shows in a score.
-        """
+        """Return the sparse index of children or files with allowed labels alone: other texts would show in scores."""
         visible = self._visible(allowed)
         key = (name, self.analyzer(analyzer, visible), units, visible)
         if key not in self._sparse:

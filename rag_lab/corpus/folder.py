@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -142,8 +143,8 @@ class LoadedCorpus:
 def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) -> Listing:
     """List the files below `folder` with one of these suffixes, or any where it is None.
 
-    Hidden files are ignored; links that leave it are refused. Files that `removed.txt` names are passed over (see
-    `removed`), as are, in a folder of documents that is no dataset, the files that say something about them.
+    Links that leave it are refused. Passed over are hidden files, those that `removed.txt` names and, in a folder of
+    documents that is no dataset, the files that say something about them.
     """
     if not folder.is_dir():
         raise DatasetError(f"There is no corpus folder {folder}; create it and put {ALLOWED} files into it.")
@@ -274,6 +275,12 @@ class IndexedFile:
     n_parents: int
     n_children: int
     attributes: rules.Attributes
+    modified: str  # day and time of the last change, ISO 8601 in UTC; '' where the file is not below the corpus folder
+
+
+def modified_at(path: Path) -> str:
+    """Return when a file was last changed; see `IndexedFile.modified`."""
+    return f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%dT%H:%M:%SZ}" if path.is_file() else ""
 
 
 def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping[str, str]) -> Changes:
@@ -334,16 +341,7 @@ def list_corpus(
 
 
 def refuse_answers(files: Collection[str], pages: Callable[[], Iterable[Page]], questions: Sequence[Question]) -> None:
-    """Refuse distractors that hold evidence word for word: a quote, the passage around a short one, or the file.
-
-    Args:
-        files: of the index; without a distractor among them nothing is read.
-        pages: all of these files.
-        questions: with their evidence located.
-
-    Raises:
-        DatasetError: naming the first such document and the question.
-    """
+    """Raise a `DatasetError` for a distractor that holds evidence: a quote, the passage of a short one, or the file."""
     if not any(source.startswith(DISTRACTORS) for source in files):
         return
     texts: dict[str, str] = {}

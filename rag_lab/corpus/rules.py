@@ -137,10 +137,7 @@ def _composed(text: str) -> str:
 
 
 def of_link(label: Attributes, target: Attributes) -> Attributes | None:
-    """Return what holds for a link with the label `label` to a file with the label `target`.
-
-    None where they are in two namespaces: then there is nobody to whom both belong.
-    """
+    """Return what holds for a link with a label and its target's; None where they are in two namespaces: for nobody."""
     if label.namespace and target.namespace and label.namespace != target.namespace:
         return None
     return Attributes(label.namespace or target.namespace, _both(label.permissions, target.permissions))

@@ -43,10 +43,7 @@ def row_spans(text: str) -> list[Span]:
 
 
 def sheet_spans(text: str) -> list[Span]:
-    """Return what stands before the first row of a sheet, its header included, and each row; [] where it has none.
-
-    Together they hold the text.
-    """
+    """Return what stands before a sheet's first row, its header included, and each row; [] where it has none."""
     rows = row_spans(text)
     if len(rows) < 3 or not set(text[slice(*rows[1])]) <= set("|-: "):
         return []
@@ -104,10 +101,7 @@ def sentences_and_words(text: str, counted: Sequence[Span], most: int) -> list[S
 
 
 def blocks(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield text in blocks that the library can cut with little memory; a break is at a line's end where there is one.
-
-    Only texts beyond any page or section have more than one block.
-    """
+    """Yield blocks of text, broken at line ends where possible; only texts beyond any page or section have several."""
     while end - start > _BLOCK_CHARS:
         cut = text.rfind("\n", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1
         cut = cut or text.rfind(" ", start + _BLOCK_CHARS // 2, start + _BLOCK_CHARS) + 1 or start + _BLOCK_CHARS
@@ -144,10 +138,7 @@ def piece_spans(text: str, pieces: Sequence[str], overlap: int) -> list[Span]:
 
 
 def joined(documents: Sequence[Document]) -> tuple[Document, PageStarts] | None:
-    """Return the pages of one file as one document without a page, and where they begin in it.
-
-    None where they are no pages: a text without any, or the sheets of a workbook.
-    """
+    """Return the pages of one file as one document, and where they begin in it; None where they are no pages."""
     pages = [document.page for document in documents if document.page is not None and not document.section]
     if len(pages) < len(documents):
         return None

@@ -63,10 +63,9 @@ class Splitter(Protocol):
     def split(self, texts: Sequence[str]) -> Sequence[list[Span] | Unsplit]:
         """Return for each text the half-open spans of its pieces, in order of their start; ours always can.
 
-        Pieces neither begin nor end with whitespace, and none is blank. Together they hold every character that is not
-        whitespace. No piece begins or ends within a table row (`spans.row_spans`); a row longer than the size of a
-        piece is a piece of its own. Splitters that others bring are not held to the last two: what they leave out and
-        which rows they cut is said (`CustomSplitter.losses`).
+        No piece is blank, or begins or ends with whitespace. Together they hold every character that is not whitespace,
+        and none begins or ends within a table row (`spans.row_spans`); what custom splitters leave out is said by
+        `losses`.
         """
 
 
@@ -294,10 +293,7 @@ class MarkdownSections(Recursive):
 
 
 def section_spans(text: str) -> list[Span]:
-    """Return the spans of what stands before the first heading and of each section, which together are the text.
-
-    Headings that follow each other with nothing between them belong to one section.
-    """
+    """Return the spans of what stands before the first heading, and of each section; together they are the text."""
     found = headings(text)
     bare = {after.start for before, after in pairwise(found) if not text[before.end : after.start].strip()}
     opening = [heading.start for heading in found if heading.start not in bare]

@@ -45,10 +45,7 @@ class NearDuplicate:
 
 
 def near_duplicates(questions: Sequence[Question]) -> list[NearDuplicate]:
-    """Return the pairs that are nearly the same in their words, in any order, most alike first.
-
-    Pairs whose text is the same but for case and spaces are left out: those are duplicates.
-    """
+    """Return the pairs that are nearly the same in their words, most alike first, without duplicates of one text."""
     from rapidfuzz import fuzz, process
 
     pairs: list[NearDuplicate] = []

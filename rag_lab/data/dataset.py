@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,7 +29,7 @@ from rag_lab.corpus.reading import LOADERS
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, CORPUS_FOLDER, rules_folder
 from rag_lab.data.questions_file import QUESTIONS_FILE, describe_one, read_question, read_questions, same_text
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
-from rag_lab.records import Document, Problem, Question
+from rag_lab.records import Document, Problem, Question, Trace
 from rag_lab.rich_display import rich_display
 
 METADATA_FILE = "dataset.yaml"
@@ -45,6 +46,7 @@ class Metadata(BaseModel):
     licence: str = ""
     language: str = ""  # a name or code: English, en; decides on the analyzer `auto`
     page_base: Literal[0, 1] = 1  # the number of the first page, as questions.jsonl counts
+    base_url: str = Field("", pattern="^(https?://[^\\s]+)?$")  # before a source's path, where people open it
 
     @classmethod
     def load(cls, folder: Path) -> Metadata:
@@ -80,6 +82,7 @@ class Dataset:
     problems: tuple[Problem, ...]  # of questions.jsonl; the corpus reports its own when it is read
     digest: str
     questions_file: str = QUESTIONS_FILE  # in the dataset's folder
+    base_url: str = ""
 
     @property
     def questions_path(self) -> Path:
@@ -161,11 +164,22 @@ def other_corpora(also: str, distractors: str = "") -> dict[str, Path]:
     return folders | ({DISTRACTORS: corpus_folder(find_dataset(distractors))} if distractors else {})
 
 
-def list_datasets() -> list[tuple[str, Path]]:
-    """Return (name, path) of every dataset that `Dataset.load` finds by name, sorted by name.
+def linked(traces: Sequence[Trace], base_url: str) -> list[Trace]:
+    """Return the traces with the address of each passage and citation; as they are where `base_url` is empty."""
 
-    The name is the folder's; where two folders of datasets have it, the path is the one that `load` takes.
-    """
+    def with_url(one: Any) -> Any:
+        page = "" if one.page is None else f"#page={one.page}"
+        return replace(one, url=f"{base_url.rstrip('/')}/{quote(one.source)}{page}")
+
+    found = list(traces) if not base_url else []
+    for trace in traces if base_url else ():
+        answer = trace.answer and replace(trace.answer, citations=tuple(map(with_url, trace.answer.citations)))
+        found.append(replace(trace, passages=tuple(map(with_url, trace.passages)), answer=answer))
+    return found
+
+
+def list_datasets() -> list[tuple[str, Path]]:
+    """Return (name, path) of every dataset that `Dataset.load` finds by its folder's name, sorted by name."""
     found: dict[str, Path] = {}
     custom = os.environ.get("RAG_LAB_DATASETS")
     packaged = Path(__file__).parents[2] / "datasets"

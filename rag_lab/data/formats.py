@@ -331,10 +331,7 @@ def qrels_of(questions: Iterable[Question]) -> Qrels:
 
 
 def run_of(traces: Iterable[Trace]) -> Run:
-    """Return the documents of each question's ranking, best first; of several parents of a document the best counts.
-
-    Scores fall with the rank by construction, for readers sort by score: 1 / rank.
-    """
+    """Return the documents of each question's ranking, best first, by 1 / rank; of several parents the best counts."""
     run: Run = {}
     for trace in traces:
         found = dict.fromkeys(_docno_for(trace.question, hit) for hit in trace.ranked)

@@ -210,10 +210,7 @@ class RepeatedEvidence:
 
 
 def distinct(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return the evidence with each passage once, in order; of labels of one passage the first of the highest grade.
-
-    The evidence is to be located: spans and `copies` say what is the same.
-    """
+    """Return located evidence with each passage once, in order: of labels of one the first of the highest grade."""
     return tuple(max(items, key=lambda item: item.grade) for items in _by_passage(evidence))
 
 

@@ -179,12 +179,21 @@ def read_question(
         reasons.append(unknown_name("class", str(line.query_class), QUERY_CLASSES) + " The question has none now.")
     evidence = []
     for item in line.evidence:
-        fault = _evidence_fault(item, sources, first_page)
+        path, page = PurePosixPath(item.source), item.page
+        source = item.source if item.source in sources else path.as_posix()  # documents of Python may be named by a URL
+        fault = ""
+        if source not in sources:
+            is_outside = path.is_absolute() or ".." in path.parts
+            problem = "leaves the corpus folder, give the path below it"
+            named = f"the evidence names {item.source!r}, which is no readable file below corpus/"
+            fault = f"the evidence {item.source!r} {problem}" if is_outside else named
+        elif page is not None and page < first_page:
+            fault = f"the evidence names page {page} of {item.source!r}, but pages count from {first_page}"
         if fault:
             reasons.append(f"{fault}; this evidence was left out.")
         else:
-            page = None if item.page is None else item.page - page_base + 1
-            evidence.append(Evidence(_normal(item.source, sources), page, item.quote or None, grade=item.grade))
+            page = None if page is None else page - page_base + 1
+            evidence.append(Evidence(source, page, item.quote or None, grade=item.grade))
     question = Question(
         question_id=question_id,
         text=line.question.strip(),
@@ -200,23 +209,6 @@ def read_question(
         forbidden=tuple(line.forbidden),
     )
     return question, reasons
-
-
-def _evidence_fault(item: _EvidenceLine, sources: Collection[str], first_page: int) -> str:
-    """Return what is wrong with an item, "" where nothing is."""
-    path = PurePosixPath(item.source)
-    if _normal(item.source, sources) not in sources:
-        if path.is_absolute() or ".." in path.parts:
-            return f"the evidence {item.source!r} leaves the corpus folder, give the path below it"
-        return f"the evidence names {item.source!r}, which is no readable file below corpus/"
-    if item.page is not None and item.page < first_page:
-        return f"the evidence names page {item.page} of {item.source!r}, but pages count from {first_page}"
-    return ""
-
-
-def _normal(source: str, sources: Collection[str]) -> str:
-    """Return the path as the corpus spells it; documents that were given in Python may be named by a URL."""
-    return source if source in sources else PurePosixPath(source).as_posix()
 
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:

@@ -11,7 +11,7 @@ yields little, which is counted and not hidden.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, takewhile, zip_longest
 from typing import Literal, get_args
@@ -81,17 +81,12 @@ def _headings(lines: Sequence[str]) -> Iterator[str]:
         stands_apart = number > 0 and not lines[number - 1].strip()
         if found and (_MARKED.match(line) or stands_apart):
             topic = " ".join(found[1].split())
-            if _is_topic(topic) and _is_about(topic, islice(lines, number + 1, number + _NEXT_LINES)):
+            behind = (each.split() for each in islice(lines, number + 1, number + _NEXT_LINES) if each.strip())
+            section = [*islice(behind, _SECTION_LINES)]  # in which a word of the topic stands again
+            words = [word for each in section for word in each]
+            is_prose = len(words) >= _SECTION_WORDS and len(section[0]) >= _LINE_WORDS
+            if is_prose and _is_topic(topic) and _beginnings(topic) & _beginnings(" ".join(words)):
                 yield topic.capitalize() if topic.isupper() else topic
-
-
-def _is_about(topic: str, lines: Iterable[str]) -> bool:
-    """Tell whether prose follows, in which a word of the topic stands again: else the heading says too little."""
-    section = list(islice((line.split() for line in lines if line.strip()), _SECTION_LINES))
-    words = [word for line in section for word in line]
-    if len(words) < _SECTION_WORDS or len(section[0]) < _LINE_WORDS:
-        return False
-    return bool(_beginnings(topic) & _beginnings(" ".join(words)))
 
 
 def _beginnings(text: str) -> set[str]:

@@ -85,16 +85,9 @@ def info_of(name: str, needs: Needs, **rest: Any) -> MetricInfo:
     return MetricInfo(name, _SENTENCES[name], needs, **rest)
 
 
-_INFO: TypeAdapter[MetricInfo] = TypeAdapter(MetricInfo)
 TRACE: TypeAdapter[Trace] = TypeAdapter(Trace)
 # What a trace says, as JSON: its stages' records differ from run to run, and spans name the texts.
 trace_bytes = partial(TRACE.dump_json, exclude={"stages": True, "texts": True})
-
-
-def info_to_json(info: MetricInfo) -> dict[str, Any]:
-    """Return what a metric is as JSON values, sets in order."""
-    values = _INFO.dump_python(info, mode="json")
-    return {key: sorted(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,7 @@ from ragas.llms.base import InstructorBaseRagasLLM
 from ragas.prompt.metrics.base_prompt import BasePrompt
 
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.judge_queue import (
-    SEEDS_PER_REPEAT,
-    JudgeError,
-    JudgeQueue,
-    Reply,
-    UnusableReply,
-    read_reply,
-    strict_schema,
-)
+from rag_lab.evaluation import judge_queue
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
@@ -38,20 +30,22 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
     would be the same.
     """
 
-    def __init__(self, queue: JudgeQueue, repeat: int, attempts: int = 1, max_tokens: int = MAX_REPLY_TOKENS) -> None:
+    def __init__(
+        self, queue: judge_queue.JudgeQueue, repeat: int, attempts: int = 1, max_tokens: int = MAX_REPLY_TOKENS
+    ) -> None:
         self.calls = 0
         self.seconds = 0.0
         self.truncated_tokens = 0
         self._attempts = attempts
         self._max_tokens = max_tokens
         self._queue = queue
-        self._first_seed = SEEDS_PER_REPEAT * repeat
+        self._first_seed = judge_queue.SEEDS_PER_REPEAT * repeat
         self._asked: Counter[str] = Counter()
-        self._open: dict[str, JudgeError] = {}  # by prompt: what no later reply has cured
+        self._open: dict[str, judge_queue.JudgeError] = {}  # by prompt: what no later reply has cured
         self._replies: dict[tuple[str, int], dict[str, Any]] = {}  # by prompt and how often it was asked before
 
     @property
-    def error(self) -> JudgeError | None:
+    def error(self) -> judge_queue.JudgeError | None:
         """Why a prompt got no usable reply, also where RAGAs swallowed the exception; None where all did."""
         return next(iter(self._open.values()), None)
 
@@ -62,26 +56,26 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         keys = sorted(self._replies, key=lambda key: (order[key[0]], key[1]))
         return [(prompt, self._replies[prompt, nth]) for prompt, nth in keys]
 
-    def generate(self, prompt: str, response_model: type[Reply]) -> Reply:
+    def generate(self, prompt: str, response_model: type[judge_queue.Reply]) -> judge_queue.Reply:
         """Ask the judge and wait."""
         request = self._request(prompt, response_model)
         return self._read(request, response_model, self._queue.judge.generate([request])[0])
 
-    async def agenerate(self, prompt: str, response_model: type[Reply]) -> Reply:
+    async def agenerate(self, prompt: str, response_model: type[judge_queue.Reply]) -> judge_queue.Reply:
         """Ask the judge, together with whatever other scores ask now; again, sampled, where the reply is unusable."""
         for _ in range(self._attempts - 1):
-            with suppress(UnusableReply):
+            with suppress(judge_queue.UnusableReply):
                 return await self._ask(prompt, response_model)
         return await self._ask(prompt, response_model)
 
-    async def _ask(self, prompt: str, response_model: type[Reply]) -> Reply:
+    async def _ask(self, prompt: str, response_model: type[judge_queue.Reply]) -> judge_queue.Reply:
         try:
             request = self._request(prompt, response_model)
             reply = await self._queue.ask(request)
-        except JudgeError:
+        except judge_queue.JudgeError:
             raise
         except Exception as error:  # RAGAs may swallow it, so it is kept here
-            raise self._give_up(prompt, JudgeError(str(error) or repr(error), permanent=False)) from error
+            raise self._give_up(prompt, judge_queue.JudgeError(str(error) or repr(error), permanent=False)) from error
         return self._read(request, response_model, reply)
 
     def _request(self, prompt: str, response_model: type[BaseModel]) -> ChatRequest:
@@ -90,7 +84,9 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         room = self._queue.room_for_reply(prompt, self._max_tokens)
         if room < MIN_REPLY_TOKENS:
             reason = f"the judge reads {self._queue.judge.context_tokens} tokens and the prompt leaves {max(room, 0)}"
-            raise self._give_up(prompt, JudgeError(f"{reason} for its reply; choose a judge that reads more"))
+            raise self._give_up(
+                prompt, judge_queue.JudgeError(f"{reason} for its reply; choose a judge that reads more")
+            )
         nth = self._asked[prompt]
         self._asked[prompt] += 1
         self.calls += 1
@@ -99,22 +95,24 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
             max_tokens=room,
             temperature=RESAMPLING_TEMPERATURE if nth else 0.0,
             seed=self._first_seed + nth,
-            json_schema=strict_schema(response_model),
+            json_schema=judge_queue.strict_schema(response_model),
         )
 
-    def _read(self, request: ChatRequest, response_model: type[Reply], reply: ChatReply) -> Reply:
+    def _read(
+        self, request: ChatRequest, response_model: type[judge_queue.Reply], reply: ChatReply
+    ) -> judge_queue.Reply:
         prompt = request.messages[0].content
         self.seconds += reply.seconds
         self.truncated_tokens += reply.truncated_tokens
         try:
-            result = read_reply(reply, response_model)
-        except JudgeError as error:
+            result = judge_queue.read_reply(reply, response_model)
+        except judge_queue.JudgeError as error:
             raise self._give_up(prompt, error) from None
         self._open.pop(prompt, None)
         self._replies[prompt, request.seed - self._first_seed] = result.model_dump()
         return result
 
-    def _give_up(self, prompt: str, error: JudgeError) -> JudgeError:
+    def _give_up(self, prompt: str, error: judge_queue.JudgeError) -> judge_queue.JudgeError:
         self._open[prompt] = error
         return error
 
@@ -172,11 +170,11 @@ async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str,
             try:
                 adapted[name] = await prompt.adapt(language, session)
                 break
-            except JudgeError as error:
+            except judge_queue.JudgeError as error:
                 reason = f"the prompts could not be put into {language}: {error.reason}"
-                raise JudgeError(reason, permanent=error.permanent) from None
+                raise judge_queue.JudgeError(reason, permanent=error.permanent) from None
             except ValueError as error:  # RAGAs counts the translated strings
                 problem = str(error)
         else:
-            raise JudgeError(f"the prompts could not be put into {language}: {problem}")
+            raise judge_queue.JudgeError(f"the prompts could not be put into {language}: {problem}")
     return adapted

@@ -24,7 +24,7 @@ from rag_lab.evaluation.metric import Family, Gap, Needs, Tools, find_gap, model
 from rag_lab.evaluation.ragas_table import COLLECTIONS, INFOS, SPECS, RagasSpec, fill_arguments
 from rag_lab.memory.results import batches
 from rag_lab.models.protocols import ChatModel, Embedder
-from rag_lab.models.truncation import truncated_in_texts
+from rag_lab.models.truncation import truncated_of
 from rag_lab.records import Score, Trace
 from rag_lab.redaction import one_line
 
@@ -131,7 +131,7 @@ class RagasMetric:
             calls=session.calls if session else 0,
             curable=error is not None and not error.permanent,
             truncated_tokens=(session.truncated_tokens if session else 0)
-            + (sum(truncated_in_texts(self.embedder, _texts(arguments), "document")) if self.embedder else 0),
+            + (sum(truncated_of(self.embedder, _texts(arguments), "document")) if self.embedder else 0),
         )
 
     async def _value(

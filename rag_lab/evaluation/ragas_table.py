@@ -60,15 +60,14 @@ def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
     arguments = {_RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
     if "reference_contexts" in arguments and not all(arguments["reference_contexts"]):
         missing = next(item for item in trace.question.evidence if not item.context)
+        place = "file" if missing.page is None else "page"
         reason = (
             "where the evidence stands is not known: it was not found in the documents, or nobody looked for it, as "
             "Pipeline.run and Pipeline.locate do"
         )
         if missing.quote is None:
-            reason = (
-                f"the labels name a {'file' if missing.page is None else 'page'} of several passages and no quote, so "
-                "which of them is the evidence is not known"
-            )
+            of_several = f"the labels name a {place} of several passages and no quote"
+            reason = f"{of_several}, so which of them is the evidence is not known"
         return Gap("not_applicable", reason)
     if "judge" not in spec.models and "response" in arguments and trace.answer is not None and trace.answer.abstained:
         return ABSTAINED

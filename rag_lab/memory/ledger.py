@@ -116,10 +116,20 @@ class Ledger:
     def ask(self, caller: Caller, most_usd: Sequence[float]) -> Grant:
         """Enter the first of the calls wanted (each with the most it can cost) that still fit, and permit them."""
         with self._change() as database:
-            n, reason = _fitting(database, most_usd)
-            if n or not most_usd:
+            used, fitting, reason = _used(database), list[float](), ""
+            for cost in most_usd:
+                wanted_usd = used.cost_usd + (sum(fitting) + cost) - _CENT_FRACTION
+                reason = (
+                    _reason(database, "minutes", used.minutes)
+                    or _reason(database, "calls", used.calls + len(fitting))
+                    or _reason(database, "cost_usd", wanted_usd, passed=used.cost_usd)
+                )
+                if reason:
+                    break
+                fitting.append(cost)
+            if fitting or not most_usd:
                 me = (caller.payer, caller.purpose, caller.model, *Process.of())
-                return Grant(tuple(database.execute(_ENTER, (*me, cost)).fetchone()[0] for cost in most_usd[:n]))
+                return Grant(tuple(database.execute(_ENTER, (*me, cost)).fetchone()[0] for cost in fitting))
             # Calls under way may yet turn out cheaper than they were entered.
             if "cost_usd" in reason and any(
                 Process(*row).runs() is not False for row in database.execute(_CALLING).fetchall()
@@ -171,17 +181,12 @@ class Ledger:
         with self._change() as database:
             database.execute("DELETE FROM failing WHERE model = ?", (model,))
 
-    def used(self) -> Used:
-        """Return what has been used so far, here and elsewhere."""
-        with self._change() as database:
-            return _used(database)
-
-    def used_here(self) -> Used:
-        """Return what this sweep alone has used so far."""
+    def used(self, *, elsewhere: bool = True) -> Used:
+        """Return what has been used so far, elsewhere too, or by this sweep alone."""
         if not is_there(self.path):
             return Used()
         with self._opened() as database:
-            return _used_here(database)
+            return _used(database, elsewhere=elsewhere)
 
     def refused(self) -> dict[str, str]:
         """Return those whose calls were refused in the present start, with the reason."""
@@ -194,10 +199,7 @@ class Ledger:
             return _reason(database, "minutes", _used(database).minutes)
 
     def calls(self, by: Collection[str] = _CALLER, *, answered: bool = False) -> list[tuple[Caller, int, Made]]:
-        """Return the number and the totals of all calls by what `by` names of their callers, in order of first use.
-
-        What it does not name is ''. Where `answered`, they are of those calls alone whose reply was seen.
-        """
+        """Return number and totals of all calls, or those `answered`, by what `by` names of callers, as first used."""
         caller = ", ".join(name if name in by else f"'' AS {name}" for name in _CALLER)
         query = (
             f"SELECT {caller}, count(*), CAST(sum(tokens_in) AS BIGINT), "  # noqa: S608 - our own names
@@ -225,21 +227,6 @@ def environment_ledger() -> tuple[Ledger | None, str]:
     return Ledger(Path(path)) if path else None, os.environ.get(PAYER_VARIABLE, "")
 
 
-def _fitting(database: Database, most_usd: Sequence[float]) -> tuple[int, str]:
-    """Return how many of the calls wanted fit, and which limit the next would pass."""
-    used, total = _used(database), 0.0
-    for n, cost in enumerate(most_usd):
-        total += cost
-        reason = (
-            _reason(database, "minutes", used.minutes)
-            or _reason(database, "calls", used.calls + n)
-            or _reason(database, "cost_usd", used.cost_usd + total - _CENT_FRACTION, passed=used.cost_usd)
-        )
-        if reason:
-            return n, reason
-    return len(most_usd), ""
-
-
 def _reason(database: Database, name: str, wanted: float, passed: float | None = None) -> str:
     row = database.execute("SELECT value FROM limits WHERE name = ?", (name,)).fetchone()
     if row is None or wanted < row[0]:
@@ -248,12 +235,8 @@ def _reason(database: Database, name: str, wanted: float, passed: float | None =
     return f"stopped by limits.{name} = {row[0]:g}{used}; raise it and start the sweep again, and it goes on"
 
 
-def _used(database: Database) -> Used:
+def _used(database: Database, *, elsewhere: bool = True) -> Used:
     row = database.execute("SELECT cost_usd, calls, minutes FROM elsewhere").fetchone()
-    return _used_here(database) + (Used(*row) if row else Used())
-
-
-def _used_here(database: Database) -> Used:
     calls, cost = database.execute("SELECT count(*), coalesce(sum(cost_usd), 0) FROM calls").fetchone()
     (seconds,) = database.execute("SELECT coalesce(sum(seen - began), 0) FROM starts").fetchone()
-    return Used(float(cost), int(calls), float(seconds) / 60)
+    return Used(float(cost), int(calls), float(seconds) / 60) + (Used(*row) if row and elsewhere else Used())

@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from rag_lab._kit.home import PRIVATE, home
 from rag_lab.errors import ConfigError, DamagedFile, RagLabError
+from rag_lab.redaction import one_line
 
 REMEMBERED = "delete it with its -wal and -shm files, and what it remembered is computed again"
 _UNUSABLE = {  # codes that say nothing about the content of a file
@@ -81,10 +82,7 @@ def opened(
 
 
 def _keep_log(database: sqlite3.Connection) -> None:
-    """Let readers and a writer not wait for each other; where several open a new file at once, all but one try again.
-
-    For this statement alone SQLite does not wait by itself.
-    """
+    """Let readers and a writer not wait for each other; for this statement SQLite does not wait by itself."""
     for wait_s in (0.01, 0.05, 0.2, 1.0, 5.0):
         try:
             database.execute("PRAGMA journal_mode=WAL")
@@ -188,18 +186,19 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
             raise
         with _LOCK:
             _IDLE.setdefault(at, []).append(connection)
-    except psycopg.errors.DiskFull as error:
-        raise RagLabError(
-            f"The store at {place} has no room: {_line(error)}; make room on the disk of its server and "
-            "start the same command again: it goes on."
-        ) from None
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise RagLabError(
-            f"The store at {place} does not answer: {_line(error)}; see that RAG_LAB_STORE names a PostgreSQL "
-            "server that runs, and start the same command again: it goes on."
-        ) from None
     except psycopg.Error as error:
-        raise RagLabError(f"The store at {place} refused: {_line(error)}.") from error
+        reason = one_line(str(error)).rstrip(".")
+        if isinstance(error, psycopg.errors.DiskFull):
+            raise RagLabError(
+                f"The store at {place} has no room: {reason}; make room on the disk of its server and start the same "
+                "command again: it goes on."
+            ) from None
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            raise RagLabError(
+                f"The store at {place} does not answer: {reason}; see that RAG_LAB_STORE names a PostgreSQL server "
+                "that runs, and start the same command again: it goes on."
+            ) from None
+        raise RagLabError(f"The store at {place} refused: {reason}.") from error
 
 
 def place_of(address: str) -> str:
@@ -279,12 +278,6 @@ def _placed(statement: str) -> str:
     return statement.replace("%", "%%").replace("?", "%s")
 
 
-def _line(error: Exception) -> str:
-    from rag_lab.redaction import one_line
-
-    return one_line(str(error)).rstrip(".")
-
-
 def _library() -> Any:
     try:
         import psycopg
@@ -325,10 +318,7 @@ Database = SqliteDatabase | PostgresDatabase  # statements have `?` for values; 
 
 @contextmanager
 def opened_store(path: Path, tables: str, mend: str = REMEMBERED, *, private: bool = True) -> Iterator[Database]:
-    """Open what is remembered in the file at `path`, or in the store in its place, for one block.
-
-    `tables` are statements that make what is not there yet; see `opened`.
-    """
+    """Open what is remembered in the file at `path`, or in the store in its place, for one block; see `opened`."""
     if address := store_address():
         # The schema that stands for a file: that of the home is one for all homes, others have one a path.
         schema, resolved = "".join(c if c.isalnum() else "_" for c in f"rag_lab_{path.stem.lower()}"), path.resolve()

@@ -145,10 +145,9 @@ _CLAIM = (
 
 @dataclass(slots=True)
 class Replayed:
-    """How many seconds those results took when they were made that were found made since this was handed out.
+    """How many seconds results took when they were made, of those found made since this was handed out.
 
-    Variants share embeddings and pair scores. The variant that comes second finds them made, and would look quicker
-    than it is: what they took is added to its own seconds, so that its result costs what it costs alone.
+    A variant that comes second finds shared embeddings and scores made: what they took is added to its own seconds.
     """
 
     seconds: float = 0.0
@@ -169,10 +168,7 @@ class Memory:
         return {key: value.decode() for key, value in found.items()}
 
     def store(self, room: str, values: Mapping[str, str]) -> None:
-        """Remember `values` under `room` (a label for listings) and give up this process's claims on them.
-
-        Secrets that this process knows are hidden in them.
-        """
+        """Remember `values`, secrets hidden, under `room` (a label for listings), and give up this process's claims."""
         with self.opened() as database, database:
             clean = zip(values, hide_known_jsons(values.values()), strict=True)
             made = origin(database)

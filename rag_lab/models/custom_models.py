@@ -78,7 +78,7 @@ class _CustomModel:
 
 
 class CustomChat(_CustomModel):
-    """A chat model whose `generate` somebody else wrote. It returns a `ChatReply`, or a text, for each request.
+    """A chat model whose `generate` somebody else wrote: it returns a `ChatReply`, or a text, for each request.
 
     A batch that fails as a whole is asked again request by request. Counts of tokens that are missing are estimated.
     """

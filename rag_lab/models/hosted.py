@@ -63,10 +63,7 @@ def model_budget_mb() -> float | None:
 
 @contextmanager
 def model_host() -> Iterator[dict[str, str]]:
-    """Yield the environment by which kernels share models; at the end whatever holds one has ended.
-
-    It is empty where the user has switched this off.
-    """
+    """Yield the environment by which kernels share models, {} if switched off; at the end their holders have ended."""
     model_budget_mb()
     if os.environ.get(HOST_VARIABLE) == OFF:
         yield {}

@@ -40,10 +40,7 @@ def downloaded_folder(hub_name: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """What a transformer keeps of each token that it has read: keys and values of every layer.
-
-    Where a model looks back only a window in some layers (Gemma 3), or shares them, this is the most.
-    """
+    """What a transformer keeps of each token: keys and values of every layer (the most: some layers look back less)."""
 
     layers: int
     kv_heads: int
@@ -200,8 +197,7 @@ class ModelCard:
 def model_card(model: str, batch: int = 1, kind: Kind | None = None) -> ModelCard:
     """Return the card of `provider:name?options`; nothing is loaded or downloaded.
 
-    Each of the `batch` sequences that are read and written at a time has a cache of its own. Where no `kind` is named
-    it is a chat model, or one of another kind where no chat model has its provider.
+    Each of `batch` sequences at a time has a cache. Without a `kind` it is a chat model, where one has its provider.
     """
     if (n_models := len(config.alternatives(model))) > 1:
         raise ModelError(f"A card is of one model, and {n_models} are named; ask for one at a time.")

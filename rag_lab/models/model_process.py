@@ -55,10 +55,7 @@ def foretold_mb(kind: Kind, model: str) -> float:
 
 
 def make_room(folder: Path, need_mb: float, device: str, end: Callable[[hosted.ProcessRecord, Path], None]) -> None:
-    """End models that are held, the longest unused first, until one that needs so much fits, or none is left.
-
-    Only those count that are on the same device.
-    """
+    """End models held on this device, the longest unused first, until one that needs so much fits, or none is left."""
     budget_mb = hosted.model_budget_mb()
     while others := [one for one in hosted.model_processes(folder) if one.device == device]:
         resident_mb = sum(one.memory_mb for one in others)

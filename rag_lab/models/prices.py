@@ -69,10 +69,7 @@ class Price:
 
 
 def price(provider: str, model: str, *, writes: bool = True) -> Price | None:
-    """Return the price of a provider's model, or None where no table has one; the user's goes first.
-
-    One that only reads, as embedding models do, needs no price for what it writes.
-    """
+    """Return the price of a provider's model, the user's first, or None; one that only reads needs none for writing."""
     name = model.removeprefix("models/")
     if of_user := user_prices().get(name):
         return of_user

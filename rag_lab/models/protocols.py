@@ -106,8 +106,7 @@ class ChatModel(Protocol):
     def generate(self, requests: Sequence[ChatRequest]) -> list[ChatReply]:
         """Return one reply for each request, in order; a failed request is a reply with `error`, never an exception.
 
-        Raises:
-            ModelError: if the model cannot be used at all (package, key, GPU or weights missing).
+        A `ModelError` says that the model cannot be used at all (package, key, GPU or weights missing).
         """
 
     def count_tokens(self, text: str) -> int:
@@ -131,6 +130,7 @@ class EmbedsByKind:
     """Both methods of an `Embedder` by one, which is told what the texts are."""
 
     __slots__ = ()
+    _embed: Callable[[TextKind, Sequence[str]], Vectors]
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of passages, in order."""
@@ -139,9 +139,6 @@ class EmbedsByKind:
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return (n_texts, dim) unit vectors of questions, in order."""
         return self._embed("query", texts)
-
-    def _embed(self, kind: TextKind, texts: Sequence[str]) -> Vectors:
-        raise NotImplementedError
 
 
 class PairScorer(Protocol):

@@ -126,12 +126,7 @@ class ModelSpec:
 
     @classmethod
     def parse(cls, text: str, kind: Kind = CHAT_MODELS) -> "ModelSpec":
-        """Parse `text` as a model of this `kind`.
-
-        Example:
-            >>> ModelSpec.parse("openai:llama3.2:3b?concurrency=2").name
-            'llama3.2:3b'
-        """
+        """Parse `text`, such as `openai:llama3.2:3b?concurrency=2`, as a model of this `kind`."""
         provider, name, options = split_name(text, kind)
         known = providers_of(kind)
         if provider not in known:

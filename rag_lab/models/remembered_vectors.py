@@ -167,7 +167,7 @@ class RememberedScorer(_Remembering):
 
     def pair_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Count as the inner scorer does; 0 where it counts nothing."""
-        return self.inner.pair_tokens(pairs) if isinstance(self.inner, truncation.ReadsPairs) else [0] * len(pairs)
+        return self.inner.pair_tokens(pairs) if hasattr(self.inner, "pair_tokens") else [0] * len(pairs)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each pair, in order."""

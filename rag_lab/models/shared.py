@@ -89,10 +89,7 @@ def missing(name: str, provider: providers.Provider, base_url: str = "") -> str:
 
 
 def choose_model(kind: Kind, text: Any, make: Callable[[str], Any]) -> Any:
-    """Return the first model of `text` that answers within two seconds; the first, which will say why, if none does.
-
-    `text` is `first | second`; one name, or an object, is returned as it is.
-    """
+    """Return the first model of `first | second` that answers within two seconds, else the first; one as it is."""
     names = config.alternatives(text) if isinstance(text, str) else ()
     if len(names) < 2:
         return text
@@ -282,10 +279,7 @@ def spec_of(model: object) -> str:
 
 
 def model_of(kind: Kind, model: str | Any) -> Any:
-    """Return the one shared model of this kind for a name, or for an object; see `chat_model`.
-
-    Of `first | second` it is the first that answers; see `choose_model`.
-    """
+    """Return the one shared model of this kind for a name (see `choose_model`), or for an object; see `chat_model`."""
     model = choose_model(kind, model, partial(model_of, kind))
     with _LOCK:
         if not isinstance(model, str):

@@ -63,33 +63,21 @@ class ReadsTexts(Protocol):
         """Return how many tokens each text has for it, with what it puts around it; the weights are not loaded."""
 
 
-@runtime_checkable
-class ReadsPairs(Protocol):
-    """A scorer that says how much of a question with its passage it reads."""
-
-    most_tokens: int | None  # that it reads, of what `pair_tokens` counts; None where that is not known
-
-    def pair_tokens(self, pairs: Sequence[Pair]) -> list[int]:
-        """Return how many tokens of each pair count towards its limit; the weights are not loaded."""
+def most_tokens(model: Any) -> int | None:
+    """Return the most tokens that a model reads of one text, or pair (`pair_tokens`); None where it does not say."""
+    counts = isinstance(model, ReadsTexts) or hasattr(model, "pair_tokens")
+    return getattr(model, "most_tokens", None) if counts else None
 
 
-def most_tokens(model: object) -> int | None:
-    """Return the most tokens that a model reads of one text or pair; None where it does not say."""
-    return model.most_tokens if isinstance(model, ReadsTexts | ReadsPairs) else None
+def truncated_of(model: Any, items: Sequence[str] | Sequence[Pair], kind: TextKind | None = None) -> list[int]:
+    """Return the tokens of each text, or of each (question, passage), that the model never reads; 0 if it says nothing.
 
-
-def truncated_in_texts(model: object, texts: Sequence[str], kind: TextKind) -> list[int]:
-    """Return the tokens of each text that the embedding model never reads: 0 where it does not say how much it does."""
-    if not isinstance(model, ReadsTexts) or (limit := model.most_tokens) is None or not texts:
-        return [0] * len(texts)
-    return [max(0, n - limit) for n in model.text_tokens(texts, kind)]
-
-
-def truncated_in_pairs(model: object, pairs: Sequence[Pair]) -> list[int]:
-    """Return the tokens of each (question, passage) that the scorer never reads; see `truncated_in_texts`."""
-    if not isinstance(model, ReadsPairs) or (limit := model.most_tokens) is None or not pairs:
-        return [0] * len(pairs)
-    return [max(0, n - limit) for n in model.pair_tokens(pairs)]
+    `kind` is that of texts.
+    """
+    if (limit := most_tokens(model)) is None or not items:
+        return [0] * len(items)
+    counts = model.text_tokens(items, kind) if kind else model.pair_tokens(items)
+    return [max(0, n - limit) for n in counts]
 
 
 def fewest_tokens(text: str) -> int:
@@ -103,10 +91,7 @@ def fewest_tokens(text: str) -> int:
 
 
 def truncated_in_prompt(request: ChatRequest, tokens_in: int) -> int:
-    """Return how many tokens of a request a server cannot have read that reports `tokens_in`; at least so many.
-
-    Where it reports a whole window, and more may have been sent, at least one was lost.
-    """
+    """Return how many tokens of a request a server that reports `tokens_in`, maybe its window, missed at the least."""
     fewest = sum(fewest_tokens(message.content) for message in request.messages)
     if fewest > tokens_in:
         return fewest - tokens_in
@@ -143,10 +128,7 @@ class TokenLength:
         return "" if limit is None or size <= limit else _READS_LESS.format(size, name, limit)
 
     def room(self, size: int) -> int:
-        """Return how many tokens a text of `size` may have without those around it; weights are fetched first.
-
-        A ConfigError where the model cannot count, or reads less.
-        """
+        """Return the tokens that a text of `size` may have alone; a ConfigError if the model cannot count them."""
         if not (problem := self.problem(size)) and not self.is_ready:
             self._inner.embed_documents(["word"])
             problem = self.problem(size) or ("" if self.is_ready else _NO_COUNT.format(size, "the embedding model"))

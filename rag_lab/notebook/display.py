@@ -219,7 +219,7 @@ def _add_answer(view: TextView, trace: Trace) -> None:
     abstained = " (abstained)" if trace.answer.abstained else ""
     view.fact("Answer", trace.answer.text + abstained)
     for cited in trace.answer.citations:
-        view.fact("", quoted(f"[{cited.number}] {place(cited.source, cited.page)}", cited.quote))
+        view.fact("", quoted(f"[{cited.number}] {cited.url or place(cited.source, cited.page)}", cited.quote))
     view.fact("Not in context", ", ".join(trace.answer.rejected_citations))
     view.fact("Note", toy_of(trace))
 

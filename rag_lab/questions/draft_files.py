@@ -42,10 +42,7 @@ Line = dict[str, Any]
 
 
 def settled(dataset: Dataset) -> tuple[dict[str, Line], dict[str, Line], list[Question]]:
-    """Return the lines of questions.jsonl and fallen.jsonl that stay, and the questions that need no second one.
-
-    A draft without a review goes, and so does what was made of a heading, and nobody has labelled.
-    """
+    """Return the lines of questions.jsonl and fallen.jsonl that stay, and the questions that need no second one."""
     lines, kept = read_lines(dataset.path / QUESTIONS_FILE), {}
     for text, line in lines.items():
         is_stub = DRAFTED in line.get("tags", ()) and not line.get("evidence", line.get("answers"))

@@ -156,10 +156,7 @@ class Drafting:
         return counts
 
     def draft(self, writer: WriteDraft, reader: ChatModel, known: Sequence[Question] = ()) -> DraftedSet:
-        """Write, filter, check and spread, under a progress bar; every call is remembered.
-
-        No draft may ask what a `known` question asks.
-        """
+        """Write, filter, check and spread drafts, none that asks what a `known` question does; calls are remembered."""
 
         doing = WriteDraft.name
 

@@ -109,15 +109,13 @@ def copied(draft: Draft) -> str:
 
 
 def near_duplicates(drafts: Sequence[Draft], known: Sequence[Question] = ()) -> list[tuple[Draft, str]]:
-    """Return each draft, and which earlier or known question asks nearly the same in nearly the same words, or ''.
-
-    `when` and `who` ask for other things, whatever else is the same; `what` and `which` may ask for any.
-    """
+    """Return each draft, and which earlier or known question asks nearly the same in nearly the same words, or ''."""
     found: list[tuple[Draft, str]] = []
     earlier: list[tuple[Question, set[str], set[str]]] = []  # with the words that name something, and that ask
     places = drafts[0].places if drafts else ()  # whose language those of the known ones is taken to be
     for draft in (*(Draft(question, "single", places) for question in known), *drafts):
-        asked, naming, words, same = draft.question, _naming(draft), _of_language(draft.language), ""
+        asked, naming, same = draft.question, _naming(draft), ""
+        words = _words().get(draft.language) or _words()["english"]
         asking = {word.casefold() for word in re.findall(rf"(?i)\b(?:{words['asking']})\b", asked.text)}
         asking = {word for word in asking if not re.fullmatch(words["any"], word)}
         for other, theirs, their_asking in earlier:
@@ -154,7 +152,7 @@ def agrees(answer: str, references: Sequence[str], language: str) -> bool:
 @cache
 def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Return what points, what asks a second thing, and pronouns; English's where a language has no words here."""
-    words = _of_language(language)
+    words = _words().get(language) or _words()["english"]
     points = "|".join(words["pointing"]).replace("PLACE", words["places"])
     asking, before, late = words["asking"], words.get("before", "(?!)"), words.get("late", "(?!)")
     behind = rf"(?:(?:{before}),? )?(?:{asking})|(?:[^\s,]+ ){{0,8}}(?:{late})"
@@ -163,10 +161,6 @@ def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Patte
         re.compile(rf"\b(?:{text})\b", re.IGNORECASE)
         for text in (points, rf"{again}|\w+ *[?？][^?？]*\w{{3}}", words.get("pronouns", "(?!)"))
     )
-
-
-def _of_language(language: str) -> dict[str, str]:
-    return _words().get(language) or _words()["english"]
 
 
 @cache

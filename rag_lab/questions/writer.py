@@ -57,10 +57,7 @@ class Place:
 
 
 def find_places(documents: Sequence[Document], language: str = "") -> list[Place]:
-    """Return all places of the documents, in order; a text that stands in two places is none: which would be meant?
-
-    `language` is that of files that are too short to tell their own.
-    """
+    """Return all places of the documents, in order, that stand once; `language` is that of files too short to tell."""
     found: list[Place] = []
     for _, pages in groupby(documents, key=lambda document: document.source):
         of_file = [page for page in _without_headers(list(pages)) if not PASSED_OVER.search(page.text)]

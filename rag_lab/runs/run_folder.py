@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.digest import whole_file
 from rag_lab.errors import DamagedFile, RagLabError
-from rag_lab.evaluation.metric import MetricInfo, info_to_json
+from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import find_info
 from rag_lab.records import MOST_ID_CHARS, Trace
 from rag_lab.redaction import hide_known_json, visible_json
@@ -250,7 +250,10 @@ class RunFolder:
     def planned(self) -> dict[str, Any]:
         """Return what `plan.json` says, as JSON values."""
         plan = {name: value for name, value in asdict(self).items() if name != "path"}
-        return plan | {"own_metrics": {name: info_to_json(info) for name, info in self.own_metrics.items()}}
+        infos = {name: adapter_of(MetricInfo).dump_python(one, mode="json") for name, one in self.own_metrics.items()}
+        for info in infos.values():
+            info |= {key: sorted(value) for key, value in info.items() if isinstance(value, list)}  # sets, in order
+        return plan | {"own_metrics": infos}
 
     def write_plan(self) -> None:
         """Write `plan.json`, which makes `path` a run folder."""

@@ -50,11 +50,9 @@ class Formatter:
     model: str = ""
     max_mb: float = 20.0
 
-    def __post_init__(self) -> None:
-        _ = self._template
-
     @cached_property
-    def _template(self) -> Any:
+    def compiled(self) -> Any:
+        """The template, None where there is none; a ValueError where it is no Jinja."""
         from jinja2 import StrictUndefined, TemplateSyntaxError
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -81,26 +79,20 @@ class Formatter:
             found: str | Content | RagLabError = written.get(entry.key, content)
             if isinstance(found, Mapping):
                 found = self._rendered(found)
-            yield entry, self._sized(found) if isinstance(found, str | Path) else found
-
-    def _sized(self, found: str | Path) -> str | Path | RagLabError:
-        if isinstance(found, Path) and not _SUFFIXES.fullmatch(found.suffix):
-            return UnusableItem(
-                f"its suffix is {found.suffix!r}; a document has one of letters and digits, as .pdf or .md."
-            )
-        n_bytes = found.stat().st_size if isinstance(found, Path) else len(found.encode(errors="replace"))
-        if n_bytes > self.max_mb * 2**20:
-            return UnusableItem(
-                f"it has {n_bytes / 2**20:,.0f} MiB, more than max_mb ({self.max_mb:g}); split it or raise that."
-            )
-        return found
+            n_bytes = found.stat().st_size if isinstance(found, Path) else len(str(found).encode(errors="replace"))
+            if isinstance(found, Path) and not _SUFFIXES.fullmatch(found.suffix):
+                found = UnusableItem(f"its suffix is {found.suffix!r}; a document has one of letters and digits.")
+            elif n_bytes > self.max_mb * 2**20:
+                said = f"it has {n_bytes / 2**20:,.0f} MiB, more than max_mb ({self.max_mb:g}); split it or raise that."
+                found = UnusableItem(said)
+            yield entry, found
 
     def _rendered(self, record: Mapping[str, Any]) -> str | UnusableItem:
-        if self._template is None:
+        if self.compiled is None:
             lines = (f"{name}: {value}" for name, value in record.items() if value not in (None, ""))
             return "\n\n".join(lines)
         try:
-            return str(self._template.render(record))
+            return str(self.compiled.render(record))
         except Exception as error:  # whatever a template does with a value that it was not written for
             return UnusableItem(f"the template fails ({one_line(str(error), 120)}); mend it or the record.")
 
@@ -152,7 +144,7 @@ class Connector(Section):
     def _check(self) -> "Connector":
         if self.template and self.formatter:
             raise ValueError("has a template and a formatter; give one of them")
-        _ = self.made_of
+        _ = self.made_of.compiled
         return self
 
     @cached_property

@@ -9,14 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rag_lab._kit.digest import whole_folder
 from rag_lab._kit.home import home
-from rag_lab.corpus.rules import CORPUS_FOLDER
 from rag_lab.data.dataset import Dataset
-from rag_lab.sources.ingestion import STATE, Ingestion, Pass, batch_lock
-from rag_lab.sources.source import Source
+from rag_lab.sources.ingestion import STATE, Ingestion, batch_lock
+from rag_lab.sources.source import Pass, Source
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _ATTEMPTS = 3  # at a source that is down, where nothing is followed
@@ -81,20 +81,18 @@ def settled(dataset: Dataset) -> Dataset:
     with batch_lock(dataset.path):
         now = Dataset.load(dataset.location, labelled=False)
         target = home() / "snapshots" / now.digest
-        with whole_folder(target) as partial:
-            if partial:
-                shutil.copytree(
-                    dataset.path,
-                    partial,
-                    ignore=shutil.ignore_patterns(".*", f"{STATE}*", "connectors.yaml"),
-                    copy_function=_linked,
-                )
+        with whole_folder(target) as unfinished:
+            if unfinished:
+                ours = [dataset.corpus_dir / name for name, *_ in Ingestion(dataset.path, []).status()]
+                others = shutil.ignore_patterns(".*", f"{STATE}*", "connectors.yaml")
+                shutil.copytree(dataset.path, unfinished, ignore=others, copy_function=partial(_linked, ours))
     file = target if now.location == now.path else target / now.questions_file
     return replace(Dataset.load(file, labelled=False), name=now.name)
 
 
-def _linked(source: str, target: str) -> None:
-    if CORPUS_FOLDER in Path(source).parts[-3:-1]:
+def _linked(ours: list[Path], source: str, target: str) -> None:
+    """Link what is written by renaming alone, and copy what people may edit."""
+    if any(Path(source).is_relative_to(folder) for folder in ours):
         try:
             Path(target).hardlink_to(source)
             return

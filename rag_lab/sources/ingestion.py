@@ -16,7 +16,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -25,13 +24,11 @@ from typing import TypeVar
 from filelock import FileLock, Timeout
 
 from rag_lab._kit.digest import digest, whole_file
-from rag_lab._kit.wording import counted
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, CORPUS_FOLDER, Attributes
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.open_store import opened
-from rag_lab.redaction import one_line
 from rag_lab.sources.config import SUFFIX, Connector
-from rag_lab.sources.source import Entry, Source, SourceDown, UnusableItem
+from rag_lab.sources.source import AsBefore, Entry, Pass, Source, SourceDown, UnusableItem, guarded
 
 STATE = "ingest.sqlite"
 _SCHEMA = """
@@ -49,33 +46,6 @@ _AT_ONCE = 500  # keys: what a kill costs at most, and what a batch holds in mem
 _LISTED_AT_ONCE = 5000  # keys compared at a time
 _PLAIN = re.compile(r"(?!for-|.*-[0-9a-f]{16}$)[a-z0-9][a-z0-9_-]{0,79}")
 T = TypeVar("T")
-
-
-@dataclass
-class Pass:
-    """What one look at a source found; `problems` are sentences on single items."""
-
-    source: str
-    new: int = 0
-    changed: int = 0
-    gone: int = 0
-    same: int = 0
-    problems: dict[str, str] = field(default_factory=dict)  # by key, the first hundred
-    n_problems: int = 0
-    failure: str = ""
-    whole: bool = False  # the listing came to its end
-
-    def __str__(self) -> str:
-        parts = [f"{self.new:,} new", f"{self.changed:,} changed", f"{self.gone:,} gone", f"{self.same:,} as before"]
-        found = f"{self.source}: {', '.join(parts)}"
-        found += f", {counted(self.n_problems, 'item')} left out" if self.n_problems else ""
-        return found + (f"; down: {self.failure}" if self.failure else "" if self.whole else "; not all was looked at")
-
-    def note(self, key: str, reason: object) -> None:
-        """Keep why an item is left out."""
-        self.n_problems += 1
-        if len(self.problems) < 100:
-            self.problems[key] = one_line(f"{self.source}, key {key[:200]!r}: {reason}", 500)
 
 
 class Ingestion:
@@ -116,6 +86,9 @@ class Ingestion:
             state.execute("CREATE TEMP TABLE seen (key TEXT PRIMARY KEY) WITHOUT ROWID")
             try:
                 self._follow(state, name, source, found, dry)
+            except AsBefore:
+                count = "SELECT count(*) FROM documents WHERE source = ? AND path != ''"
+                found.whole, found.same = True, state.execute(count, (name,)).fetchone()[0]
             except SourceDown as error:
                 found.failure = str(error)
             if not dry:
@@ -135,7 +108,7 @@ class Ingestion:
         if row is None and not dry:
             state.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, '', NULL, '')", (name, made_of))
             state.commit()
-        listing = _guarded(source.entries(cursor))
+        listing, last = guarded(source.entries(cursor)), ""
         while chunk := list(islice(listing, _AT_ONCE if source.is_log else _LISTED_AT_ONCE)):
             todo = self._differing(state, name, chunk, found, source.is_log)
             for start in range(0, len(todo), _AT_ONCE):
@@ -143,10 +116,10 @@ class Ingestion:
                     return
                 self._apply(state, name, source, todo[start : start + _AT_ONCE], found, dry)
             self.advance(len(chunk))
-            if source.is_log and not dry:
-                state.execute("UPDATE sources SET cursor = ? WHERE name = ?", (chunk[-1].cursor, name))
+            if (last := chunk[-1].cursor) and source.is_log and not dry:
+                state.execute("UPDATE sources SET cursor = ? WHERE name = ?", (last, name))
                 state.commit()
-                source.settle(chunk[-1].cursor)
+                source.settle(last)
             if self.stops():
                 return
         found.whole = True
@@ -155,6 +128,9 @@ class Ingestion:
             found.gone += state.execute(f"SELECT count(*) {absent} AND path != ''", (name,)).fetchone()[0]
             while not dry and (rows := state.execute(f"SELECT key, path {absent} LIMIT 500", (name,)).fetchall()):
                 self._delete(state, name, rows)
+            if not dry:  # where an item was left out, all is listed again
+                after = "" if found.n_problems else last
+                state.execute("UPDATE sources SET cursor = ? WHERE name = ?", (after, name))
 
     def _differing(
         self, state: sqlite3.Connection, name: str, chunk: list[Entry], found: Pass, is_log: bool
@@ -197,11 +173,11 @@ class Ingestion:
             found.changed += sum(bool(paths[entry.key]) for entry in wanted)
             return
         ready = [(entry, entry.content) for entry in wanted if entry.content is not None]
-        ready += list(_guarded(source.contents([entry for entry in wanted if entry.content is None])))  # type: ignore[arg-type]
+        ready += list(guarded(source.contents([entry for entry in wanted if entry.content is None])))  # type: ignore[arg-type]
         connector = self.connectors[name]
         files: list[tuple[Entry, str | Path, Attributes, str]] = []
         records = {entry.key: content for entry, content in ready if isinstance(content, dict)}
-        for entry, text in _guarded(connector.made_of.texts(ready)):
+        for entry, text in guarded(connector.made_of.texts(ready)):
             try:
                 label = connector.label(records.get(entry.key, {}))
                 if isinstance(text, RagLabError):
@@ -337,18 +313,3 @@ def file_name(key: str) -> str:
         return key
     plain = re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-")[:60]
     return f"{plain or 'key'}-{sha256(key.encode(errors='surrogatepass')).hexdigest()[:16]}"
-
-
-def _guarded(items: Iterable[T]) -> Iterator[T]:
-    """Yield what a source yields; whatever it raises means that it is down."""
-    iterator = iter(items)
-    while True:
-        try:
-            item = next(iterator)
-        except StopIteration:
-            return
-        except SourceDown:
-            raise
-        except Exception as error:
-            raise SourceDown(f"{type(error).__name__}: {one_line(str(error))}") from error
-        yield item

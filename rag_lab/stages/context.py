@@ -141,11 +141,7 @@ def context_stage(parts: Parts) -> Stage:
 
 @dataclass(frozen=True)
 class Assemble(BuiltInStage):
-    """Give each of the first `final_k` parents an equal share of what is left of the budget.
-
-    A parent that fits its share stands whole and leaves the rest to those after it; a longer one is cut to a window
-    around the child that matched, so that what was found is what is read.
-    """
+    """Give each of the first `final_k` parents an equal share of the budget, a longer one cut around the match."""
 
     index: CorpusIndex
     budget: ContextBudget
@@ -280,10 +276,7 @@ class GoldContext(BuiltInStage):
     def _wanted(
         self, parent_id: str, unit: Chunk | Document, start: int, evidence: Evidence | None, asked: str
     ) -> Wanted:
-        """Return a parent or a page, whose text begins at `start`, to be cut around the middle of the quote.
-
-        Without a quote that is the middle of the piece that is nearest to what is asked.
-        """
+        """Return a parent or page, whose text begins at `start`, to be cut around the quote, or the nearest piece."""
         text = unit.text
         whole = Passage(0, parent_id, unit.source, unit.page, start, start + len(text), text)
         if evidence is not None and evidence.start is not None and evidence.end is not None:
@@ -322,10 +315,7 @@ class GoldFirst(GoldContext):
 
 
 class DocumentContext(GoldContext):
-    """Give the reader the files that hold the labelled evidence, page by page, in their order.
-
-    Where they do not fit the budget, what is left out are the pages that stand furthest from those of the evidence.
-    """
+    """Give the reader the files of the labelled evidence, page by page; beyond the budget the furthest are left out."""
 
     def _passages(self, evidence: Sequence[Evidence], asked: str) -> tuple[list[Passage], int, bool]:
         pages: list[tuple[int, Wanted]] = []

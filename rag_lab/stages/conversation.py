@@ -7,6 +7,7 @@ the next question of a conversation, and one that began alike, find it made.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -93,6 +94,7 @@ class Summarize(ChatStage):
     memory: Memory | None = field(default=None, compare=False)
     replayed: Replayed = field(default_factory=Replayed, compare=False)
 
+    LEFT: ClassVar[int] = 1  # turns that stay as they were said, at least
     PROMPTS = PROMPT_VERSION
     name = REMEMBER
     reads = ("question.history",)
@@ -132,9 +134,10 @@ class Summarize(ChatStage):
 
     def _conversation(self, trace: Trace) -> _Conversation:
         history = trace.question.history
-        n = max(0, len(history) - 1) // self.every * self.every  # at least one turn stays as it was said
+        n = max(0, len(history) - self.LEFT) // self.every * self.every
         blocks = [history[start : start + self.every] for start in range(0, n, self.every)]
-        return _Conversation(blocks, history[n:], n, self.seed + trace.repeat)
+        rest = history[n:] if self.LEFT else history[-_EXCHANGE:]
+        return _Conversation(blocks, rest, n, self.seed + trace.repeat)
 
     def _extended(self, waiting: Sequence[_Conversation]) -> list[ChatReply]:
         """Return what the model writes of the next turns of each conversation, or has written of them before."""
@@ -169,16 +172,9 @@ class Summarize(ChatStage):
 
 
 class SummarizeAll(Summarize):
-    """Sum up every full block of turns as soon as it is there; beside the summary stands the last exchange alone.
+    """Sum up every full block of turns; beside the summary stands the last exchange alone, as in the system copied."""
 
-    Turns since the last summary and before that exchange are in neither, as in the system that it is taken from.
-    """
-
-    def _conversation(self, trace: Trace) -> _Conversation:
-        history = trace.question.history
-        n = len(history) // self.every * self.every
-        blocks = [history[start : start + self.every] for start in range(0, n, self.every)]
-        return _Conversation(blocks, history[-_EXCHANGE:], n, self.seed + trace.repeat)
+    LEFT = 0
 
 
 _SUMMARIES = {"summary": Summarize, "summary_and_exchange": SummarizeAll}

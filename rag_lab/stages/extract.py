@@ -14,7 +14,7 @@ import numpy as np
 
 from rag_lab.corpus.spans import Span, row_spans, sentence_units, trimmed
 from rag_lab.models.protocols import Embedder
-from rag_lab.models.truncation import truncated_in_texts
+from rag_lab.models.truncation import truncated_of
 from rag_lab.records import Answer, Citation, Passage, Question, Trace
 from rag_lab.stages.stage import BuiltInStage, Outcome, Parts
 from rag_lab.stores.sparse import TERMS_VERSION, terms
@@ -63,14 +63,14 @@ class Extract(BuiltInStage):
         texts = self.quoted([passage for trace in traces for passage in trace.passages])
         if not texts:
             return [_abstain(_NOTHING) for _ in traces]
-        truncated = dict(zip(texts, truncated_in_texts(self.embedder, texts, "document"), strict=True))
+        truncated = dict(zip(texts, truncated_of(self.embedder, texts, "document"), strict=True))
         vectors = dict(zip(texts, self.embedder.embed_documents(texts), strict=True))
         # The user's wording; where it follows on earlier turns, the query that stands without them.
         questions = [
             (trace.search_query if trace.question.history else None) or trace.question.text for trace in traces
         ]
         queries = self.embedder.embed_queries(questions)
-        unread_queries = truncated_in_texts(self.embedder, questions, "query")
+        unread_queries = truncated_of(self.embedder, questions, "query")
         outcomes = []
         for trace, question, query, n_truncated in zip(traces, questions, queries, unread_queries, strict=True):
             # A run of which the model reads only the beginning is left out; of a single sentence that is counted.

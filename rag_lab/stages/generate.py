@@ -101,10 +101,7 @@ def answer_stages(parts: base.Parts) -> tuple[base.Stage, ...]:
 def answer_messages(
     question: str, remembered: Remembered, passages: Sequence[Passage] | None, as_text: bool = False
 ) -> tuple[Message, ...]:
-    """Return the chat that asks for an answer: the user's own wording, after the examples and the earlier turns.
-
-    Where `passages` is None the book is closed: it is asked for what the model knows.
-    """
+    """Return the chat that asks for an answer, after examples and earlier turns; without `passages` a closed book's."""
     if passages is None:
         system, asked = _CLOSED_BOOK, f"Question: {question}"
         examples = _CLOSED_BOOK_EXAMPLES
@@ -271,10 +268,7 @@ class Reply(BaseModel):
 
 @dataclass(frozen=True)
 class Parse(base.BuiltInStage):
-    """Read each raw reply; a repair is a fallback with the rule's name, what no rule reads has failed.
-
-    `as_text` takes the whole reply as the answer, which then cites nothing.
-    """
+    """Read each raw reply, or take all `as_text`; a repair is a fallback, what no rule reads has failed."""
 
     as_text: bool = False
 
@@ -293,13 +287,10 @@ class Parse(base.BuiltInStage):
 
 
 def parse_reply(raw: str, passages: Sequence[Passage], *, as_text: bool = False) -> tuple[Answer, str]:
-    """Return the answer in `raw` and the repair rule that was needed ('' for none).
+    """Return the answer in `raw` and the repair rule that was needed ('' for none); a `RepairError` if there is none.
 
     An answer that goes round in a circle is cut, by such a rule. A citation counts only if it names a passage of the
     context; others are kept as rejected. `as_text` takes all of it but its thinking as the answer, which cites nothing.
-
-    Raises:
-        RepairError: if no object with an answer can be read.
     """
     text, thinking = split_thinking(raw)
     if as_text:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
-from rag_lab.models.truncation import truncated_in_texts
+from rag_lab.models.truncation import truncated_of
 from rag_lab.records import QueryClass, Trace
 from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
@@ -89,10 +89,7 @@ class RouteHyde(BuiltInStage):
 
 @dataclass(frozen=True)
 class Hyde(ChatStage):
-    """Write `n` hypothetical documents for each question that is routed to one.
-
-    One is written greedily; several are sampled, at the temperature of the paper.
-    """
+    """Write `n` hypothetical documents for each question that is routed to one: one greedily, several sampled."""
 
     max_tokens: int
     seed: int = 0
@@ -199,10 +196,7 @@ class PlainWords(BuiltInStage):
 
 @dataclass(frozen=True)
 class AnyRewrite(BuiltInStage):
-    """Search the model's rewrite, wherever it has gone; without one, the user's wording.
-
-    `only_follow_ups` searches questions without a conversation in the user's wording.
-    """
+    """Search the model's rewrite, of follow-ups alone where `only_follow_ups`; without one, the user's wording."""
 
     only_follow_ups: bool = False
 
@@ -221,10 +215,7 @@ class AnyRewrite(BuiltInStage):
 
 @dataclass(frozen=True)
 class GuardedRewrite(BuiltInStage):
-    """Search the model's rewrite, unless it has drifted from the question: then fall back to the user's wording.
-
-    `only_follow_ups` searches questions without a conversation in the user's wording.
-    """
+    """Search the model's rewrite, as `AnyRewrite`, unless it has drifted from the question: then the user's wording."""
 
     embedder: Embedder
     min_similarity: float
@@ -249,7 +240,7 @@ class GuardedRewrite(BuiltInStage):
         if proposed:
             embedded = [self.embedder.embed_queries(list(column)) for column in zip(*texts, strict=True)]
             for trace, some, r, a, w in zip(proposed, texts, *embedded, strict=True):
-                truncated = sum(truncated_in_texts(self.embedder, [*set(some)], "query"))  # each is read once
+                truncated = sum(truncated_of(self.embedder, [*set(some)], "query"))  # each is read once
                 outcome = self._decide(trace, float(max(r @ a, r @ w)))
                 decided[id(trace)] = replace(outcome, truncated_tokens=truncated)
         return [decided[id(trace)] for trace in traces]
@@ -274,10 +265,7 @@ def in_context(trace: Trace) -> str:
 
 
 def propose(trace: Trace) -> Exchange:
-    """`(question) -> str`, a proposed rewrite. The guard holds it to the question, as it does a model's.
-
-    Without any text the guard falls back to the user's wording.
-    """
+    """`(question) -> str`: a proposed rewrite, held to the guard as a model's; without any, the user's wording."""
     returned = yield (trace.question.text,)
     return Outcome({"proposed_query": checked_text(returned, "the rewriting").strip() or None})
 

@@ -8,7 +8,7 @@ from typing import Literal
 from rag_lab._kit.custom_code import CustomCodeError, numbers
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.models.protocols import PairScorer
-from rag_lab.models.truncation import truncated_in_pairs
+from rag_lab.models.truncation import truncated_of
 from rag_lab.records import Hit, Trace
 from rag_lab.stages.retrieval.fusion import min_max
 from rag_lab.stages.stage import OFF, BuiltInStage, CustomStage, Exchange, Outcome, Parts, Stage, stage_of
@@ -79,11 +79,15 @@ class PairRerank(BuiltInStage):
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Score all pairs of the batch in one call, then order each trace's candidates."""
         pairs = self.pairs(traces)
-        scores, truncated = iter(self.scorer.score(pairs)), iter(truncated_in_pairs(self.scorer, pairs))
-        return [
-            self._order(hits, [next(scores) for _ in hits], [next(truncated) for _ in hits])
-            for hits in (trace.candidates for trace in traces)
-        ]
+        scores, cut = iter(self.scorer.score(pairs)), iter(truncated_of(self.scorer, pairs))
+        outcomes = []
+        for hits in (trace.candidates for trace in traces):
+            scored = blended(hits, [next(scores) for _ in hits], self.blend, self.step)
+            missing = [n for n, _ in zip(cut, hits, strict=False) if n]
+            reason = f"{len(missing)} of {len(hits)} passages are longer than the reranker reads" if missing else ""
+            ranked = tuple(scored[: self.keep])
+            outcomes.append(Outcome({"ranked": ranked}, reason=reason, truncated_tokens=sum(missing)))
+        return outcomes
 
     def pairs(self, traces: Sequence[Trace]) -> list[tuple[str, str]]:
         """Return each trace's question with each of its candidates' texts, in order."""
@@ -92,12 +96,6 @@ class PairRerank(BuiltInStage):
             for trace in traces
             for hit in trace.candidates
         ]
-
-    def _order(self, hits: Sequence[Hit], scores: Sequence[float], truncated: Sequence[int]) -> Outcome:
-        scored = blended(hits, scores, self.blend, self.step)
-        n_cut = sum(n > 0 for n in truncated)
-        reason = f"{n_cut} of {len(hits)} passages are longer than the reranker reads" if n_cut else ""
-        return Outcome({"ranked": tuple(scored[: self.keep])}, reason=reason, truncated_tokens=sum(truncated))
 
 
 def blended(hits: Sequence[Hit], scores: Sequence[float], blend: float, step: str) -> list[Hit]:

@@ -85,11 +85,9 @@ class Stage(Protocol):
         """Everything else that can change the result, as JSON values: version, parameters, model, prompt."""
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Return one outcome for each trace, in order.
+        """Return one outcome for each trace, in order; a `RagLabError` if the stage cannot work at all.
 
-        Raises:
-            RagLabError: if the stage cannot work at all (a model that does not load). What concerns one question is
-                an outcome with status `fallback` or `failed` and a reason, never an exception.
+        What concerns one question is an outcome with status `fallback` or `failed` and a reason, never an exception.
         """
 
 
@@ -308,10 +306,7 @@ Exchange = Generator[tuple[Any, ...], Any, Outcome]
 
 @dataclass(frozen=True)
 class CustomStage(BuiltInStage):
-    """Call `code` for each question, as `exchange` says. A call that gives nothing usable fails its question.
-
-    `kind` is what its results are remembered by, and `exchange` gets the trace and the `parameters`.
-    """
+    """Call `code` for each question, as `exchange` says of its trace; one without a usable result has failed."""
 
     kind: str
     name: str

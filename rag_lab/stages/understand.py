@@ -78,10 +78,7 @@ class Understanding(BaseModel):
 
 @dataclass(frozen=True)
 class LlmUnderstanding(ChatStage):
-    """Ask for class, rewrite and HyDE suggestion; a reply that cannot be read is a fallback to none of them.
-
-    `only_follow_ups` asks about questions with a conversation alone.
-    """
+    """Ask for class, rewrite and HyDE suggestion, of follow-ups alone where asked so; an unread reply is a fallback."""
 
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of the one that is built in
@@ -148,10 +145,7 @@ def _understood(trace: Trace) -> Exchange:
 
 @dataclass(frozen=True)
 class Rephrase(ChatStage):
-    """Ask for `n` other phrasings of what is searched, so that one wording does not decide what is found.
-
-    Without any, only the search query is searched.
-    """
+    """Ask for `n` other phrasings of what is searched, so that one wording does not decide what is found."""
 
     n: int
     seed: int = 0

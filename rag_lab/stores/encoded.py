@@ -63,10 +63,11 @@ class EncodedIndex(ABC):
             raise StoreError(_TOO_MANY.format(n=len(chunks), most=cls.most))
         path.mkdir(parents=True)
         labels = [access_label(chunk.namespace, chunk.permissions) for chunk in chunks]
-        encode, began = getattr(model, cls.method), time.monotonic()
+        encode, began = getattr(model, cls.method), time.monotonic() + getattr(model, "replayed_s", 0.0)
         texts = [chunk.text for chunk in chunks]
         cls._write(path, (encode("document", texts[part]) for part in batches(len(texts), _TEXTS_AT_ONCE)))
-        about = {"ids": [chunk.chunk_id for chunk in chunks], "labels": labels, "seconds": time.monotonic() - began}
+        seconds = time.monotonic() + getattr(model, "replayed_s", 0.0) - began  # as first computed
+        about = {"ids": [chunk.chunk_id for chunk in chunks], "labels": labels, "seconds": seconds}
         (path / "about.json").write_text(json.dumps(about), encoding="utf-8")
 
     def find(self, texts: Sequence[str], allowed: Labels | None) -> Callable[[Sequence[int], int], Found]:

@@ -86,7 +86,12 @@ class Rows:
         if kind == "float32":
             np.save(path / "vectors.npy", kept, allow_pickle=False)
         else:
-            write_quantized(path, kept, kind)
+            whole = as_int8(kept)[0]
+            lengths = np.linalg.norm(whole.astype(np.float32), axis=1)
+            np.save(path / INT8_FILE, whole, allow_pickle=False)
+            np.save(path / "lengths.npy", np.where(lengths > 0, lengths, 1), allow_pickle=False)
+        if kind == "binary":
+            np.save(path / "signs.npy", np.ascontiguousarray(words_of_signs(kept).T), allow_pickle=False)
         np.save(path / "rows.npy", rows, allow_pickle=False)
         distinct = {label: number for number, label in enumerate(dict.fromkeys(labels[first] for first in firsts))}
         label_numbers = np.array([distinct[labels[first]] for first in firsts], np.int32)
@@ -268,11 +273,9 @@ class SearchedRows(ABC):
 
     @abstractmethod
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
-        """Return the rows nearest to each query among those that have one of these labels (all where None).
+        """Return rows and cosines, (n_queries, n_wanted) each, best first, of those with one of the labels (None: all).
 
-        Returns:
-            Rows and their cosines as the engine computes them, (n_queries, n_wanted) each, best first; row -1 where
-            an engine found no more.
+        Cosines are as the engine computes them; row -1 is where it found no more.
         """
 
 
@@ -284,10 +287,10 @@ class EngineStore(SearchedRows):
         cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "",
         kind: VectorKind = "float32",
     ) -> None:  # fmt: skip
-        """Write a new store of unit vectors into the folder `path`, which is made and may be moved afterwards.
+        """Write a new store of n >= 1 ids, (n, dim) unit vectors and n access labels into the new folder `path`.
 
-        There are n >= 1 ids, each once, (n, dim) vectors and n access labels, as `access.access_label` makes them; the
-        vectors lie on the server at `url`, or in the folder where it is "", where they are kept as `kind`.
+        The vectors lie on the server at `url`, or as `kind` in the folder, which may be moved afterwards, where it is
+        "".
         """
         rows = Rows.write(path, ids, vectors, labels, kind)
         if url:
@@ -384,16 +387,6 @@ class QuantizedVectors:
         """Return (n_queries, n_rows): minus the number of bits in which the signs of query and row differ."""
         signs, asked = self._signs[:, rows], words_of_signs(queries)
         return np.stack([-np.bitwise_count(signs ^ one[:, None]).sum(axis=0, dtype=np.float32) for one in asked])
-
-
-def write_quantized(path: Path, vectors: Vectors, kind: VectorKind) -> None:
-    """Write unit vectors, (n, dim), into the folder `path`."""
-    whole = as_int8(vectors)[0]
-    lengths = np.linalg.norm(whole.astype(np.float32), axis=1)
-    np.save(path / INT8_FILE, whole, allow_pickle=False)
-    np.save(path / "lengths.npy", np.where(lengths > 0, lengths, 1), allow_pickle=False)
-    if kind == "binary":
-        np.save(path / "signs.npy", np.ascontiguousarray(words_of_signs(vectors).T), allow_pickle=False)
 
 
 def words_of_signs(vectors: Vectors) -> npt.NDArray[np.uint64]:

@@ -74,10 +74,7 @@ class LangChainStore(SearchedRows):
 
     @classmethod
     def fill(cls, source: SearchedRows, store: LangChainVectorStore, label_filter: LabelFilter | None = None) -> Self:
-        """Add what `source` holds and the LangChain `store` does not hold yet, and return it for searching.
-
-        Ids are made of the rows' digest, so a store that keeps its rows is filled once.
-        """
+        """Add what `source` holds and `store` does not, and return it for searching; ids are of the rows' digest."""
         embeddings = store.embeddings
         if not isinstance(embeddings, PrecomputedEmbeddings):
             raise StoreError(

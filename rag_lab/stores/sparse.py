@@ -266,11 +266,10 @@ def open_sparse(
     units: Unit = "child",
     visible: Labels | None = None,
 ) -> SparseIndex:
-    """Open a sparse index in `folder`; where it is missing or damaged, build it from `texts`, which are its units.
+    """Open a sparse index in `folder`; where it is missing or damaged, build it once from `texts`, which are its units.
 
     It holds the texts whose label is `visible` alone (all where None): weights of words and lengths of texts are
-    statistics of whatever is indexed, so those of closed texts would show in the scores of open ones. Processes that
-    want it at the same time build it once.
+    statistics of whatever is indexed, so those of closed texts would show in the scores of open ones.
     """
     index = SPARSE[name]
     whole = identity(name, analyzer, units)

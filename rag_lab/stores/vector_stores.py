@@ -126,10 +126,9 @@ class ChromaStore(ServedStore):
 
 
 class QdrantStore(ServedStore):
-    """One collection, whose points are row numbers. A server's key is read from QDRANT_API_KEY.
+    """One collection, whose points are row numbers; a server's key is QDRANT_API_KEY.
 
-    The embedded Qdrant keeps its vectors in memory and is filled from the rows when it is opened: its own files hold
-    pickles and belong to one process at a time.
+    The embedded one is filled from the rows when opened: its own files hold pickles and belong to one process.
     """
 
     exact: ClassVar[bool] = True  # in the process; a server approximates

@@ -134,7 +134,7 @@ def test_stages_are_replayed(folder):
 
 def test_the_ledger_adds_up_and_keeps_limits(folder):
     ledger, caller = Ledger(folder / "ledger.sqlite"), Caller("A", "answer", "m")
-    assert ledger.calls() == [] and ledger.failing() == {} and ledger.used_here() == Used()
+    assert ledger.calls() == [] and ledger.failing() == {} and ledger.used(elsewhere=False) == Used()
     ledger.start(0.05, 3, None)
     permit = ledger.ask(caller, [0.01, 0.02, 0.01, 0.01])
     assert len(permit.numbers) == 3

@@ -25,10 +25,7 @@ SUFFIX = ".documents"
 
 
 class LoadError(RagLabError):
-    """A file that cannot be used at all; the message is what is wrong and what to do, without the path.
-
-    `lasting` is False where another attempt may succeed with the same file: the failure must not be remembered.
-    """
+    """Why a file cannot be used and what to do, without the path; `lasting` where another attempt fails, too."""
 
     def __init__(self, message: str, lasting: bool = True) -> None:
         super().__init__(message)
@@ -63,10 +60,7 @@ Loader = Callable[[Path, str], Loaded]  # (file, source) -> documents; raises Lo
 
 @contextmanager
 def parsing(kind: str) -> Iterator[None]:
-    """Turn whatever a parser of untrusted files raises into a `LoadError`; `kind` is what the file should be.
-
-    Parsers meet damage in any of their lines, so the exceptions that they raise on it cannot be listed.
-    """
+    """Turn whatever a parser of untrusted files raises into a `LoadError`; `kind` is what the file should be."""
     try:
         yield
     except (RagLabError, OSError, MemoryError):

@@ -103,7 +103,9 @@ class _Writer:
         if tag == "table" and self._tables:
             rows = self._tables.pop()
             if blocks := tables.table_blocks(rows, self._budget):
-                self._put(tables.table_line(rows) if self._tables else "", "\n\n".join(blocks))
+                texts = ([" ".join(cell.text.split()) for cell in row] for row in rows)
+                line = "; ".join(", ".join(filter(None, row)) for row in texts if any(row))
+                self._put(line if self._tables else "", "\n\n".join(blocks))  # in a cell, as a part of its line
 
     def add(self, text: str) -> None:
         if not self._verbatim:  # runs of whitespace are one space, also around an element within a word

@@ -120,10 +120,7 @@ def holds_too_much(pdf: bytes) -> bool:
 
 
 def _unpacks_to_more(data: bytes, start: int = 0) -> bool:
-    """Tell whether a deflated stream that begins at `start` is longer than is read; no more of it is unpacked.
-
-    What is not deflated, or damaged, the reader finds out.
-    """
+    """Tell whether a deflated stream that begins at `start` is longer than is read; a damaged one the reader finds."""
     unpack = zlib.decompressobj()
     n_bytes = 0
     for place in range(start, len(data), _PART):
@@ -318,10 +315,7 @@ def _page_text(page: Any) -> str:
 
 
 def _uncropped(page: Any) -> Any:
-    """Show the whole of a turned page, and return the matrix from a word's place to where it is seen then.
-
-    PyMuPDF looks for tables of a turned page in the wrong places where some of it is cropped.
-    """
+    """Show the whole of a turned page, else tables are misplaced; return the matrix to where a word is seen then."""
     import pymupdf
 
     if not page.rotation:

@@ -112,10 +112,7 @@ class _Page:
 
 @dataclass(frozen=True)
 class VisionPdf:
-    """A loader of PDF files by a chat model that sees images.
-
-    `min_score` is the `likeness` below which a reading is refused; `call` calls a function of `PAGES` by its name.
-    """
+    """A loader of PDF files by a model that sees images; it refuses readings whose `likeness` is below `min_score`."""
 
     model: ChatModel
     dpi: int

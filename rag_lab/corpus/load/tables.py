@@ -106,10 +106,7 @@ _EMPTY = Cell()
 
 
 def table_blocks(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> list[str]:
-    """Return the blocks that a table makes, one in Markdown as a rule.
-
-    A table of one column is a frame, and so is a row too long for a line: what they hold stands by itself.
-    """
+    """Return the blocks that a table makes, one in Markdown as a rule; one of a single column is a mere frame."""
     placed = [(row, [cell.text for cell in row]) for row in _spread(rows, budget)]
     columns = {number for _, texts in placed for number, text in enumerate(texts) if text}
     blocks: list[str] = []
@@ -119,12 +116,6 @@ def table_blocks(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> list[str
         elif lines := markdown_table((texts for _, texts in some), budget)[0]:
             blocks.append("\n".join(lines))
     return blocks
-
-
-def table_line(rows: Iterable[Sequence[Cell]]) -> str:
-    """Return a table that stands in a cell of another, as a part of that cell's line."""
-    texts = ([" ".join(cell.text.split()) for cell in row] for row in rows)
-    return "; ".join(", ".join(filter(None, row)) for row in texts if any(row))
 
 
 def _spread(rows: Iterable[Sequence[Cell]], budget: CellBudget) -> Iterator[list[Cell]]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.registry import modules_from
@@ -119,8 +120,9 @@ def _of_pairs(
     stage: PairRerank, index: CorpusIndex, whose: str, questions: Sequence[Question]
 ) -> truncation.Truncation | None:
     """Count a sample of what the reranker may be given, each passage with one of the questions."""
-    scorer = stage.scorer
-    if not isinstance(scorer, truncation.ReadsPairs) or scorer.most_tokens is None or not questions:
+    scorer: Any = stage.scorer
+    limit = truncation.most_tokens(scorer)
+    if limit is None or not questions:
         return None
     passages = index.chunks.children() if whose == "chunks" else index.chunks.parents()
     if not passages:
@@ -129,7 +131,7 @@ def _of_pairs(
     pairs = [(questions[place % len(questions)].text, one.text) for place, one in enumerate(sample)]
     with suppress(ModelError):  # its tokenizer is not here: the sweep counts what it cuts
         characters = sum(len(passage) for _, passage in pairs)
-        return truncation.Truncation.of(scorer.pair_tokens(pairs), characters, scorer.most_tokens)
+        return truncation.Truncation.of(scorer.pair_tokens(pairs), characters, limit)
     return None
 
 

@@ -173,7 +173,10 @@ def choose_then_prove(checked: Plan, run: files.RunFolder, options: run_options.
             say(f"{heading}: {size}{which}.")
         folder.mkdir(parents=True, exist_ok=True)
         others = (one / files.LEDGER_FILE for one in (run.path, *sorted(rounds_folder.glob("*"))) if one != folder)
-        used, part = sum((ledger.Ledger(one).used_here() for one in others), ledger.Used()), plan.run_folder(folder)
+        used, part = (
+            sum((ledger.Ledger(one).used(elsewhere=False) for one in others), ledger.Used()),
+            plan.run_folder(folder),
+        )
         run_variants.run_variants(plan, part, options, used, has_report=has_report)
         return part
 

@@ -124,10 +124,7 @@ class CausalSettings:
             return _load_tokenizer(self.name)
 
     def context_tokens(self) -> int:
-        """Return the context size, reading the weights' configuration alone.
-
-        Multimodal models keep it in their text part, and a few models name none.
-        """
+        """Return the context size by the weights' configuration alone, of multimodal models by its text part."""
         source = weights.find(self.name)
         config = source.file("config.json") if source.on_hub else Path(readable(source), "config.json")
         tokens: Any = named_context(config) if config else None

@@ -48,10 +48,7 @@ _FALLBACK_TEMPERATURE = 0.6  # of thoughts that no card says anything of
 
 
 def gguf_metadata(path: Path, *, with_lists: bool = True) -> dict[str, Any] | None:
-    """Return the keys and values at the head of a GGUF file (little endian); None where it is none, or not whole.
-
-    Without lists, as that of all tokens, it takes a fraction of the time, and their values are None.
-    """
+    """Return the keys and values (None for lists) at the head of a GGUF file; None where it is none, or not whole."""
     try:
         if not with_lists:
             return dict(_head(path)[0])

@@ -300,11 +300,10 @@ class LlamaCppChat(LocalModel):
     def shape(self) -> tuple[int, int, int]:
         """How many servers there are, threads of each, and prefixes that each keeps.
 
-        A small model answers on each core that its threads leave over, sharing its weights.
-
-        Threads are the option's, else what OMP_NUM_THREADS says, else all cores but one: they wait for each other after
-        every layer, and whoever waits for a core holds up the others. On two cores two threads took twice as long as
-        one, and two servers of one thread a little more than half as long as one server.
+        A small model answers on each core that its threads leave over, sharing its weights. Threads are the option's,
+        else what OMP_NUM_THREADS says, else all cores but one: they wait for each other after every layer, so that on
+        two cores two threads took twice as long as one, and two servers of one thread a little more than half as long
+        as one server.
         """
         cores = usable_cores()
         given = os.environ.get("OMP_NUM_THREADS", "")

@@ -30,10 +30,7 @@ class LocalModel:
 
 
 def keep_converted(name: str, make: Callable[[Path], None]) -> Path:
-    """Return `weights/name` of the home folder, calling `make` with a temporary path if it is not there yet.
-
-    Two processes that ask at once make it once; a killed one leaves nothing under the final name.
-    """
+    """Return `weights/name` of the home folder, made once by `make`, with a temporary path, if it is not there yet."""
     from filelock import FileLock
 
     target = home_at_work() / "weights" / name

@@ -28,10 +28,7 @@ _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 @dataclass(frozen=True)
 class ReadLength:
-    """The most tokens of a text that a model reads, and its own count of them, the marks around the text included.
-
-    `prompts` are the words that it puts before what it embeds, by kind.
-    """
+    """The most tokens that a model reads of a text, its own count of them, and its `prompts` before texts, by kind."""
 
     limit: int
     tokenizer: Any
@@ -63,10 +60,7 @@ class ReadLength:
 
 
 def read_length(source: weights.Source, most: int | None = None) -> ReadLength | None:
-    """Return how much the model of these weights reads; None where they are not here yet, or do not say.
-
-    `most` is a limit in place of the model's.
-    """
+    """Return how much the model of these weights reads, or `most`; None where they are not here yet, or do not say."""
     from tokenizers import Tokenizer
 
     folder = next((str(one.get("path", "")) for one in weights.read_json(source.file("modules.json"), [])), "")
@@ -160,10 +154,7 @@ class SentenceTransformersModel(LocalModel):
 
 
 class SentenceTransformerEmbedder(protocols.EmbedsByKind, SentenceTransformersModel):
-    """Unit vectors in float32, with the model's own prompt for documents or questions.
-
-    `encode` sorts by length, so batches hold texts that need little padding.
-    """
+    """Unit vectors in float32, with the model's own prompt for documents or questions."""
 
     loads = "SentenceTransformer"
     usual_batch = 32
@@ -228,10 +219,7 @@ class SentenceTransformerEmbedder(protocols.EmbedsByKind, SentenceTransformersMo
 
 
 class StaticEmbedder(SentenceTransformerEmbedder):
-    """A table with a vector for each token, of which a text gets the mean: `wordllama`, or a model of model2vec.
-
-    It reads every text to its end, and embeds thousands a second on one core.
-    """
+    """A table with a vector for each token, of which a text gets the mean: `wordllama`, or a model of model2vec."""
 
     usual_batch = 1024
 
@@ -370,8 +358,8 @@ class CrossEncoderScorer(SentenceTransformersModel):
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return one score for each (question, passage), in order, rounded to six decimals.
 
-        A pair's score alone and in a batch, on one processor and another, agree within the error of float32 and not
-        to the last decimal: what is remembered, and what passages are ordered by, is the first one computed.
+        Alone and in a batch they agree within the error of float32: the first one computed is remembered and orders
+        passages.
         """
         if not pairs:
             return []

@@ -30,10 +30,7 @@ class RemoteEmbedder(protocols.EmbedsByKind, RemoteModel):
     _ask: Callable[..., Sequence[Sequence[float]]]  # one vector for each text of a batch, of any length, asking once
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what every remote model says, with prefixes, window and dimensions where they are set.
-
-        A window may change no vector, but it changes what is counted as not read.
-        """
+        """Return what every remote model says, with prefixes, dimensions and window: that changes what is not read."""
         named = {key: getattr(self.options, key) for key in _IN_IDENTITY}
         return {**super().identity(), **{key: value for key, value in named.items() if value not in ("", None)}}
 
@@ -89,10 +86,7 @@ class GeminiEmbedder(gemini.GeminiModel, RemoteEmbedder):
 
 
 class OllamaEmbedder(ollama.OllamaModel, RemoteEmbedder):
-    """An embedding model of an Ollama server; see `RemoteEmbedder`, and `OllamaChat` for the server's options.
-
-    LangChain's class tells neither how much was read nor takes the window, so the server's own client is asked.
-    """
+    """An embedding model of an Ollama server, asked by its own client: LangChain's takes no window, counts nothing."""
 
     defaults = RemoteOptions(concurrency=1, timeout_s=300.0)
     _is_silent = False

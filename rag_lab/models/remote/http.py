@@ -135,10 +135,7 @@ _WORDS = ("message", "error", "detail")  # where servers say what is wrong
 def event_hooks(
     timeout_s: float, max_bytes: int, check: Callable[[bytes], None] | None
 ) -> dict[str, list[Callable[[Any], None]]]:
-    """Return the event hooks of an httpx (or httpx2) client; both libraries name everything alike.
-
-    `check` gets the body of a successful reply and raises `BadReply` where it is not what was asked for.
-    """
+    """Return the event hooks of an httpx (or httpx2) client; `check` raises `BadReply` for the body of a bad reply."""
 
     def prepare(request: Any) -> None:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), timeout_s)

@@ -95,10 +95,7 @@ class NoAnswer(ModelError):  # noqa: N818
 
 
 class OllamaServer:
-    """The server at `base_url`, else at OLLAMA_HOST, else on this machine. A key is OLLAMA_API_KEY, where it has one.
-
-    What asks it raises a `ModelError` where it does not answer, or knows no such model.
-    """
+    """The server at `base_url`, else at OLLAMA_HOST, else on this machine; its key, if any, is OLLAMA_API_KEY."""
 
     def __init__(self, base_url: str = "") -> None:
         given = base_url or os.environ.get(VARIABLE) or _HERE
@@ -143,10 +140,7 @@ class OllamaServer:
         return ModelDescription(context, tuple(shown.capabilities or ()))
 
     def digest(self, name: str) -> str:
-        """Return the digest of the weights that `name` stands for; the last one known where it does not answer now.
-
-        `ollama pull` may put other weights under the same name: it is asked once a minute.
-        """
+        """Return the digest of the weights that `name` stands for, asked once a minute; else the last one known."""
         return _digest(self.address, name, int(time.monotonic() / _HOLDS_S))
 
     @classmethod

@@ -218,11 +218,7 @@ class OpenAIChat(OpenAIModel, LangChainChat):
             return message
 
     def reply_to(self, request: ChatRequest) -> ChatReply:
-        """Return the reply to one request.
-
-        A server that costs nothing is asked again where its first reply shows that it is needed: it ended in its
-        thought, or gave none under a schema.
-        """
+        """Return the reply to one request; a server that costs nothing is asked again if its first reply needs it."""
         ask = super().reply_to
         if self.priced:
             return ask(request)

@@ -120,11 +120,7 @@ def check_candidates(content: bytes) -> None:
 
 
 def bounded(request: ChatRequest, reply: ChatReply) -> ChatReply:
-    """Return `reply` without what goes far beyond `request.most_tokens_out`, `truncated` where that was cut off.
-
-    A server that keeps to `max_tokens` would have cut there, too; one that does not never will, so that trying again
-    would cure nothing.
-    """
+    """Return `reply` without what goes far beyond `request.most_tokens_out`, `truncated` where that was cut off."""
     most = _CHARS_A_TOKEN * request.most_tokens_out + _CHARS_AROUND
     if max(len(reply.text), len(reply.thinking)) <= most:
         return reply

@@ -102,10 +102,7 @@ class RemoteScorer(RemoteModel):
         return self.options.max_tokens
 
     def pair_tokens(self, pairs: Sequence[truncation.Pair]) -> list[int]:
-        """Return how many tokens of each pair count towards `most_tokens`.
-
-        An upper estimate tells which pairs fit in any case; only the others are counted, by the server's tokenizer.
-        """
+        """Return how many tokens of each pair count towards `most_tokens`: the server counts those that may not fit."""
         limit = self.most_tokens or 0
         estimates = [
             truncation.estimated_tokens(question) + truncation.estimated_tokens(passage) + _AROUND

@@ -127,10 +127,7 @@ class RateLimitStore:
             return _breaker(database, model, self.clock() + ahead_s)[0] - ahead_s
 
     def refuse(self, model: str, wait_s: float) -> bool:
-        """Note that the server refused a request for its number, and return whether it is full.
-
-        Where it is, all wait `wait_s` seconds.
-        """
+        """Note that too many requests were sent; return whether the server is full: then all wait `wait_s` seconds."""
         with self._opened() as database, database:
             database.lock()
             now_s = self.clock() + _ahead_s(database)
@@ -169,10 +166,7 @@ def _breaker(database: Database, model: str, now_s: float) -> tuple[float, float
 
 
 class CircuitBreaker:
-    """How often calls of one model failed in a row. Threads may share it.
-
-    Models of one identity share their counts in a ledger.
-    """
+    """How often calls of one model failed in a row; models of one identity share their counts in a ledger."""
 
     def __init__(self, identity: Mapping[str, Any]) -> None:
         self.key = json.dumps(dict(identity), sort_keys=True)
@@ -246,10 +240,7 @@ class RetryPolicy:
     clock: Callable[[], float] = time.time
 
     def wait(self, what: str, model: str, tokens: int) -> RateLimitStore:
-        """Wait until a request of so many tokens may be sent; return the store that says so.
-
-        `what` is the model in words; those of one identity, the text `model`, share their limit.
-        """
+        """Wait until a request of so many tokens to the `model` (its identity) may be sent; return the store."""
         store = RateLimitStore(home_at_work() / "paces.sqlite", self.clock)
         while True:
             at_s = store.reserve(model, tokens, self.rates)
@@ -264,10 +255,10 @@ class RetryPolicy:
     def call(self, what: str, function: Callable[[], B], breaker: CircuitBreaker, tokens: int = 0) -> B:
         """Return what `function` returns, trying again after rate limits, server errors and time-outs.
 
-        Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured. A model that
-        is given up meanwhile is not tried again, and one that is given up already is not called. Before each attempt
-        it waits for its turn among the requests of all processes, `tokens` being those read and written at the most.
-        Raises `ModelError` where no request can succeed, `CallFailed` where this one fails otherwise.
+        Waits double from one second, with jitter; `Retry-After` and Google's `retryDelay` are honoured. Each attempt
+        waits for its turn among the requests of all processes, `tokens` being those read and written at the most. A
+        model that is given up is not called. Raises `ModelError` where no request can succeed, `CallFailed` where this
+        one fails otherwise.
         """
         attempt = 0
         while not (why := breaker.why_open()):

@@ -154,7 +154,7 @@ def chat_view(chat: Chat) -> View:
     facts, folded = [], []
     for turn in chat.turns:
         cited = [
-            f"[{one.number}] {place(one.source, one.page)}" + f"\n{one.quote}" * bool(one.quote)
+            "\n".join(filter(None, (f"[{one.number}] {place(one.source, one.page)}", one.url, one.quote)))
             for one in turn.citations
         ]
         answer = "not answered yet" if turn.answer is None else turn.answer

@@ -71,7 +71,7 @@ def _environment() -> Environment:
         anchors, asked_sentence, verdict_sentences.difference_text, score_tables.effect_tables,
         verdict.families_sentence,
         holds_evidence, costs.index_cells, score_tables.is_open, marked, passage, pieces, place, rank_cells,
-        ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
+        source_link, ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
         costs.stage_cells, costs.stage_incidents, costs.stage_names,
         trace_findings.state_names, conclusions.study_conclusion, conclusions.study_sentences, sections.verdict_box,
     )  # fmt: skip
@@ -171,6 +171,12 @@ def rank_cells(ranks: Sequence[Rank | None]) -> Markup:
             text = f"<b>{text}</b>"
         cells.append(f'<td class="num">{text}</td>')
     return Markup("".join(cells))  # noqa: S704 -- numbers only
+
+
+def source_link(where: str, url: str, kind: str = "") -> Markup:
+    """Return where something stands, as a link where people can open it."""
+    named = Markup("<bdi{}>{}</bdi>").format(Markup(' class="{}"').format(kind) if kind else "", where)
+    return Markup('<a href="{}" rel="noopener noreferrer">{}</a>').format(url, named) if url else named
 
 
 @lru_cache(_KEPT)

@@ -107,10 +107,7 @@ class State(TypedDict):
 
 @dataclass(frozen=True)
 class Agent(ChatStage):
-    """What the kinds of agent share. `answering` are the stages of a single pass that answer from passages.
-
-    A forecast counts `requests`, the most that can be asked; a walk asks at most as many.
-    """
+    """What the kinds of agent share. `answering` are the stages of a single pass that answer from passages."""
 
     answering: tuple[Stage, ...]
     tool: SearchTool
@@ -125,19 +122,12 @@ class Agent(ChatStage):
     batch_size = 4
     at_most = True
     KEEPS: ClassVar[bool] = False  # whether it begins with what the single pass has found
-    LIMITS: ClassVar[tuple[str, ...]] = ("results",)  # those that can change its results
+    LIMITS: ClassVar[tuple[str, ...]]  # those that can change its results; the second bounds its visits
+    NODES: ClassVar[tuple[str, ...]]  # the first one first; each is the method of this name, `_search`, and sets `next`
 
     def identity(self) -> Mapping[str, Any]:
         """The class with its version, its stages, and the limits that it heeds."""
         return {**super().identity(), "limits": {name: getattr(self.limits, name) for name in self.LIMITS}}
-
-    def nodes(self) -> dict[str, Callable[[State], State]]:
-        """Return the nodes by name, the first one first; each sets `next`."""
-        raise NotImplementedError
-
-    def most_nodes(self) -> int:
-        """Return how many nodes a walk visits at most."""
-        raise NotImplementedError
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return one outcome for each trace, in order; side by side where the model gains nothing from batches."""
@@ -151,7 +141,9 @@ class Agent(ChatStage):
         if not self.KEEPS:
             start = replace(start, ranked=(), passages=())
         first = State(trace=start, spent=(), calls={}, next="", end="", broken="")
-        state: State = self._graph.invoke(first, {"recursion_limit": self.most_nodes() + 1})
+        # each worker is called up to its limit, each time after a decision; then come a last turn and an answer
+        most_nodes = 2 * (len(self.NODES) - 1) * getattr(self.limits, self.LIMITS[1]) + 2
+        state: State = self._graph.invoke(first, {"recursion_limit": most_nodes + 1})
         status: StageStatus = "ok"
         reason = state["end"]
         if state["broken"] and state["trace"].answer:
@@ -227,6 +219,9 @@ class Agent(ChatStage):
         failure = state["trace"].failure
         return {**state, "end": failure.reason, "next": ""} if failure else state
 
+    def _generate(self, state: State) -> State:
+        return self.generate({**state, "next": ""})
+
     def most_passages(self, n: int) -> tuple[Passage, ...]:
         """Return the longest context there can be, of `n` passages, as a forecast counts it."""
         text = "word " * (self.tool.context_tokens // max(n, 1))
@@ -241,15 +236,15 @@ class Agent(ChatStage):
         from langchain_core.runnables import RunnableLambda
         from langgraph.graph import END, START, StateGraph
 
-        builder, nodes = StateGraph(State), self.nodes()
-        for name, node in nodes.items():
-            builder.add_node(name, RunnableLambda(node))
+        builder = StateGraph(State)
+        for name in self.NODES:
+            builder.add_node(name, RunnableLambda(getattr(self, f"_{name}")))
             builder.add_conditional_edges(
                 name,
                 lambda state: state["next"] if state["next"] and not state["broken"] else END,
-                {**{other: other for other in nodes}, END: END},
+                {**{other: other for other in self.NODES}, END: END},
             )
-        builder.add_edge(START, next(iter(nodes)))
+        builder.add_edge(START, self.NODES[0])
         return builder.compile()
 
 

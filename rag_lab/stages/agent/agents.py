@@ -6,7 +6,7 @@ and leverage search engines", section 3; for models that can write `<search>…<
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -33,21 +33,11 @@ _NODES = ("context", "generate")
 
 @dataclass(frozen=True)
 class Supervisor(Agent):
-    """A model decides whether to search for more, to answer, or to finish.
-
-    Each worker is called at least once and at most `limits.max_calls` times; then the last answer counts.
-    """
+    """A model decides to search, answer or finish; each worker is called once to `limits.max_calls` times."""
 
     VERSION = PROMPTS_VERSION
     LIMITS = ("results", "max_calls", "tool_calls")
-
-    def nodes(self) -> dict[str, Callable[[State], State]]:
-        """Return the supervisor and its two workers, which report to it."""
-        return {"supervisor": self._decide, "context": self._context, "generate": self._generate}
-
-    def most_nodes(self) -> int:
-        """Return the calls of both workers, each after a decision."""
-        return 2 * len(_NODES) * self.limits.max_calls + 1
+    NODES = ("supervisor", *_NODES)
 
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
         """Return the most that can be asked: every worker to its limit, with the longest context."""
@@ -63,7 +53,7 @@ class Supervisor(Agent):
         calls = ToolCall(self.model, self.seed, self.tool).requests_for(full) * searches
         return [*decisions, *calls, *self.answer_requests(full) * limits.max_calls]
 
-    def _decide(self, state: State) -> State:
+    def _supervisor(self, state: State) -> State:
         calls, limit = state["calls"], self.limits.max_calls
         open_nodes = [name for name in _NODES if calls.get(name, 0) < limit]
         if state["end"] or not open_nodes:
@@ -150,18 +140,7 @@ class SelfSearch(Agent):
 
     VERSION = PROMPTS_VERSION
     LIMITS = ("results", "searches")
-
-    def nodes(self) -> dict[str, Callable[[State], State]]:
-        """Return the model's turn, and the search that it asks for."""
-        return {
-            "write": self._write,
-            "search": self._search,
-            "generate": lambda state: self.generate({**state, "next": ""}),
-        }
-
-    def most_nodes(self) -> int:
-        """Return the searches, each after a turn, the last turn, and an answer in its place."""
-        return 2 * self.limits.searches + 2
+    NODES = ("write", "search", "generate")
 
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
         """Return the most that can be asked: all searches, with the longest context."""
@@ -249,18 +228,7 @@ class Corrective(Agent):
     VERSION = PROMPTS_VERSION
     KEEPS = True
     LIMITS = ("results", "rounds")
-
-    def nodes(self) -> dict[str, Callable[[State], State]]:
-        """Return grading, refinement with the search after it, and the answer."""
-        return {
-            "grade": self._grade,
-            "refine": self._refine,
-            "generate": lambda state: self.generate({**state, "next": ""}),
-        }
-
-    def most_nodes(self) -> int:
-        """Return gradings, refinements and the answer."""
-        return 2 * self.limits.rounds + 2
+    NODES = ("grade", "refine", "generate")
 
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
         """Return the most that can be asked: all rounds, with the longest context."""

@@ -118,10 +118,9 @@ def reciprocal_rank_fusion(lists: Sequence[Sequence[Hit]], limit: int) -> list[H
 
 
 def merged(found: Sequence[tuple[int, Hit]], score: float, step: str) -> Hit:
-    """Return one unit that several lists hold, by its rank in each, with a new score.
+    """Return one unit that several lists hold, by its rank in each, with a new score and the best score of every step.
 
-    It keeps the child of the list that ranks it highest, of several such lists the first in `found`, and the best
-    score of every step.
+    It keeps the child of the list that ranks it highest, of several such lists the first in `found`.
     """
     ranked = sorted(found, key=lambda item: item[0])
     scores: dict[str, float] = {}
@@ -138,10 +137,7 @@ def scoring(hits: Sequence[Hit], least: float | None) -> Sequence[Hit]:
 
 @dataclass(frozen=True)
 class Combine(BuiltInStage):
-    """Fuse the lists of the searches in `weights`, at most k hits, without those below `min_score`.
-
-    The list of a single search stays as it is: that search knows the threshold.
-    """
+    """Fuse the searches in `weights`, at most k hits, none below `min_score`; the list of a single one stays."""
 
     weights: Mapping[str, float]
     normalization: Normalization

@@ -48,10 +48,7 @@ _ENTRY = "hits."  # before the name of a search, where its hits are on a trace
 
 @dataclass(frozen=True)
 class CustomSearcher:
-    """Calls `code` until it has found k units that the asker may see, or has no more results.
-
-    `builds` says that `code` is called with the children and makes what is called with queries.
-    """
+    """Calls `code`, or what it makes of the children (`builds`), until k units that may be seen are found."""
 
     index: CorpusIndex
     code: CustomCode
@@ -154,10 +151,7 @@ def _scored(returned: Any) -> list[tuple[Any, float]]:
 
 
 class LangChainSearch:
-    """A `BaseRetriever` of LangChain's as a search.
-
-    Asks the retriever for k documents where it can be told how many; else it returns what it returns.
-    """
+    """A `BaseRetriever` of LangChain's as a search, asked for k documents where it can be told how many."""
 
     version = 1
     deterministic = False  # nobody has said that it is
@@ -183,10 +177,7 @@ def is_retriever(given: Any) -> bool:
 
 
 def searches(parts: Parts) -> tuple[Stage, ...]:
-    """Return the searches, those that the mode does not make switched off, what combines those by question, the merge.
-
-    Without HyDE there is one list, and nothing to be merged.
-    """
+    """Return the searches (those not made are off), what combines those by question, and the merge with HyDE."""
     retrieval, index, query = parts.retrieval, parts.index, parts.query
     weights, k, level = _weights(parts), retrieval.base_k, retrieval.level
     # One search applies the threshold itself; what combines several does it there.

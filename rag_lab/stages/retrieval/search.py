@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,7 +23,7 @@ from rag_lab.corpus.chunk_store import best_units
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ModelError
 from rag_lab.models.protocols import Embedder, Vectors, unit_vectors
-from rag_lab.models.truncation import truncated_in_texts
+from rag_lab.models.truncation import truncated_of
 from rag_lab.records import Hit, Level, Trace
 from rag_lab.stages.retrieval.fusion import reciprocal_rank_fusion, scoring
 from rag_lab.stages.retrieval.select import SearchMmr, diversified
@@ -38,20 +38,9 @@ RETRIEVE_HYDE = "retrieve_hyde"
 Rows = Sequence[int]
 
 
-class Searcher(Protocol):
-    """One way of finding units of a corpus by a text; whatever can change its results is in its fields."""
-
-    def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
-        """Return the k best units for each text, best first, among those with its `allowed` labels (None: all)."""
-
-
 @dataclass(frozen=True)
 class DenseSearcher:
-    """Search by the cosine of embeddings.
-
-    `by` says what the texts are: questions, or hypothetical documents, which are embedded as documents are (Gao et al.
-    2022).
-    """
+    """Search by the cosine of embeddings of questions, or of hypothetical documents (Gao et al. 2022), as `by` says."""
 
     index: CorpusIndex
     embedder: Embedder
@@ -63,7 +52,7 @@ class DenseSearcher:
         return {**fields_of(self), "vectors": dict(self.index.vectors_identity)}
 
     def search(self, texts: Sequence[str], k: int, allowed: Sequence[Labels | None]) -> list[list[Hit]]:
-        """Return the k units whose best child is nearest to each text."""
+        """Return the k units whose best child is nearest to each text, best first, with its labels (None: all)."""
         embed = self.embedder.embed_queries if self.by == "question" else self.embedder.embed_documents
         return self.nearest(embed(texts), k, allowed)
 
@@ -73,12 +62,9 @@ class DenseSearcher:
         return by_access(lambda rows, labels: self.index.search(vectors[rows], k, labels, self.level, step), allowed)
 
     def truncation(self, texts: Sequence[str], hits: Sequence[Hit], more: int = 0) -> tuple[str, int]:
-        """Return in words and as a number which tokens had no effect: of the texts searched by, and of the children.
-
-        `more` are those of something else that is searched by, too.
-        """
+        """Say in words, and as a number, which tokens of texts searched by (and `more`) and of hits had no effect."""
         kind: Literal["query", "document"] = "query" if self.by == "question" else "document"
-        searched_by = more + sum(truncated_in_texts(self.embedder, texts, kind))
+        searched_by = more + sum(truncated_of(self.embedder, texts, kind))
         truncated = self.index.truncation
         cut = [] if truncated is None else [n for n in truncated.of_hits(hits) if n]
         sentences = [f"{counted(searched_by, 'token')} of what is searched by were not read"] if searched_by else []
@@ -89,10 +75,7 @@ class DenseSearcher:
 
 @dataclass(frozen=True)
 class SparseSearcher:
-    """Search by the terms that texts share: the question with each child, or with each whole file.
-
-    A file that is found stands for the child of it that shares most with the question.
-    """
+    """Search by the terms shared with each child, or each whole file, which stands for the child that shares most."""
 
     index: CorpusIndex
     name: SparseName
@@ -136,7 +119,7 @@ class Search(BuiltInStage):
     Hits below `min_score` are left out of each list, and `mmr` chooses among what is left of more than k.
     """
 
-    searcher: Searcher
+    searcher: Any  # with `search`, and fields that hold whatever can change its results
     index: CorpusIndex
     k: int
     search: str
@@ -252,7 +235,7 @@ class HydeSearch(Search):
             means = unit_vectors(np.stack(sums))  # what each trace is searched by, (n, dim)
             lists = self.in_each_corpus(lambda rows, k, some: self.searcher.nearest(means[rows], k, some), allowed)
             for trace, hits, query in zip(routed, lists, queries, strict=True):
-                more = sum(truncated_in_texts(embedder, [query], "query")) if self.with_query else 0
+                more = sum(truncated_of(embedder, [query], "query")) if self.with_query else 0
                 outcomes[id(trace)] = self.found(hits, *self.searcher.truncation(trace.hypotheticals, hits, more))
         return [outcomes[id(trace)] for trace in traces]
 

@@ -81,10 +81,7 @@ def diversified(
     keep: int,
     trade_off: float,
 ) -> list[list[Hit]]:
-    """Choose `keep` hits of each list by the embeddings of their best children, which are made in one call.
-
-    A hit's new score is the value that chose it, kept under the name `mmr`, too.
-    """
+    """Choose `keep` hits of each list by the embeddings of their best children; a hit's new score is that of `mmr`."""
     texts = index.searched_texts([index.chunks.child(hit.chunk_id) for hits in lists for hit in hits])
     if not texts:
         return [[] for _ in lists]
@@ -103,10 +100,7 @@ def diversified(
 
 
 def before_largest_drop(scores: Sequence[float]) -> int:
-    """Return how many of `scores`, best first, stand before the largest drop from one to the next.
-
-    All of them where no score is below the one before; of equal drops, the first. At least one where there is any.
-    """
+    """Return how many of `scores`, best first, stand before the first largest drop; all without one, at least one."""
     drops = [first - second for first, second in pairwise(scores)]
     largest = max(drops, default=0.0)
     return drops.index(largest) + 1 if largest > 0 else len(scores)
@@ -158,10 +152,7 @@ class Select(BuiltInStage):
 
 
 def _selected(trace: Trace, index: CorpusIndex, keep: int) -> Exchange:
-    """`(question, passages, scores) -> positions kept`, in the order in which they are read; the first `keep` stay.
-
-    It is called with the question that is searched.
-    """
+    """`(question, passages, scores) -> positions kept`, in reading order; the first `keep` stay."""
     n = len(trace.ranked)
     if not n:
         return Outcome({"ranked": ()}, seconds=0.0)

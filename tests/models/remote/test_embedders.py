@@ -9,7 +9,7 @@ from rag_lab.models.remote.embedders import GeminiEmbedder, OllamaEmbedder, Open
 from rag_lab.models.remote.ollama import NoAnswer
 from rag_lab.models.remote.retries import RetryPolicy
 from rag_lab.models.shared import embedder
-from rag_lab.models.truncation import truncated_in_texts
+from rag_lab.models.truncation import truncated_of
 from rag_lab.testing import HashEmbedder
 
 PROVIDERS = {
@@ -137,8 +137,8 @@ def test_the_whole_window_of_the_model_is_asked_for_and_what_lies_beyond_is_coun
         found = model.embed_documents([long, long.replace("answer", "other word")])
         assert (found[0] == found[1]).all()  # nobody read the tail
         assert (model.most_tokens, given.most_tokens) == (64, 32)
-        assert truncated_in_texts(model, ["short", long], "document")[0] == 0
-        assert truncated_in_texts(model, [long], "document")[0] >= 103 - 64
+        assert truncated_of(model, ["short", long], "document")[0] == 0
+        assert truncated_of(model, [long], "document")[0] >= 103 - 64
     assert server.bodies[0]["options"] == {"num_ctx": 64}
 
 

@@ -79,6 +79,18 @@ def test_it_is_built_once_and_keeps_what_that_took():
     assert price["bytes"] > sum(len(child.text.split()) * 24 for child in children)
 
 
+def test_vectors_that_are_remembered_count_with_what_they_took_first(tmp_path):
+    class Remembering(Tokens):
+        replayed_s = 7.0
+
+        def token_vectors(self, kind, texts):
+            self.replayed_s += 50.0
+            return super().token_vectors(kind, texts)
+
+    encoded.LateIndex.write(tmp_path / "late", Remembering(), sample_index().chunks.children()[:3])
+    assert 50 <= encoded.LateIndex(tmp_path / "late", Tokens()).price["seconds"] < 57
+
+
 def test_too_many_chunks_are_refused_with_the_number_that_fits(monkeypatch, tmp_path):
     monkeypatch.setattr(encoded.LateIndex, "most", 3)
     chunks = sample_index().chunks.children()

@@ -1,0 +1,41 @@
+"""`base_url` of a data set: where people open what an answer cites."""
+
+import pytest
+
+from rag_lab.cli.ask import answer_text
+from rag_lab.config import PipelineConfig
+from rag_lab.data.dataset import Dataset
+from rag_lab.errors import DatasetError
+from rag_lab.pipeline import Pipeline
+from rag_lab.runs.variant_files import read_traces, write_traces
+from rag_lab.testing import HashEmbedder
+
+OFF = {"query.rewrite": "none", "query.hyde": "none", "retrieval.mode": "bm25", "answer.name": "extract"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "plant"
+    (made / "corpus/press 5").mkdir(parents=True)
+    (made / "corpus/press 5/flange & bolt.txt").write_text("The flange of the press needs 85 newton metres.")
+    (made / "dataset.yaml").write_text("name: plant\nbase_url: https://wiki.example/docs/\n")
+    return made
+
+
+def test_passages_and_citations_have_an_address_wherever_they_are_shown(folder, tmp_path):
+    config = PipelineConfig().override(OFF)
+    pipeline = Pipeline(folder, config, home=tmp_path / "home", progress=False).replace(embedding_model=HashEmbedder())
+    trace = pipeline.ask("What does the flange of the press need?")
+    address = "https://wiki.example/docs/press%205/flange%20%26%20bolt.txt"
+    assert {one.url for one in (*trace.passages, *trace.answer.citations)} == {address}
+    assert f"<{address}>" in answer_text(trace)
+    assert f'<a href="{address}"' in trace._repr_html_() and address in repr(trace)
+    write_traces(tmp_path / "traces.jsonl", [trace])
+    assert read_traces(tmp_path / "traces.jsonl")[0].passages == trace.passages
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "wiki/docs", "https://a b"])
+def test_another_address_is_refused(folder, url):
+    (folder / "dataset.yaml").write_text(f"name: plant\nbase_url: {url!r}\n")
+    with pytest.raises(DatasetError, match="base_url"):
+        Dataset.load(folder, labelled=False)
