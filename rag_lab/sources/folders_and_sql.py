@@ -86,12 +86,13 @@ class SqlSource(Source):
         if raw:
             found = found.where(listed.c[self.key].in_(raw))
         with self._engine.connect() as connection:
-            yield from connection.execution_options(yield_per=_ROWS).execute(found).mappings()
+            rows = connection.execution_options(yield_per=_ROWS).execute(found)
+            yield from rows if columns else rows.mappings()
 
     def entries(self, cursor: str) -> Iterator[Entry]:
         """Yield the key and the version of each row."""
         for row in self._rows([self.key, self.version_column] if self.version_column else ()):
-            key, version = row[self.key], row[self.version_column] if self.version_column else ""
+            key, version = row if self.version_column else (row[self.key], "")
             if key is None or version is None:
                 yield Entry(f"{key}", problem="the row has no key or no version; fill both columns.")
             elif self.version_column:

@@ -27,6 +27,7 @@ from rag_lab._kit.digest import digest, whole_file
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, CORPUS_FOLDER, Attributes
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.open_store import opened
+from rag_lab.redaction import CONTROL
 from rag_lab.sources.config import SUFFIX, Connector
 from rag_lab.sources.source import AsBefore, Entry, Pass, Source, SourceDown, UnusableItem, guarded
 
@@ -137,18 +138,27 @@ class Ingestion:
     ) -> list[tuple[Entry, str]]:
         """Return the entries that the corpus does not have so, each with the path of its document ('' for none yet)."""
         latest: dict[str, Entry] = {}
+        keys, listed = json.dumps([entry.key for entry in chunk]), "SELECT value FROM json_each(?)"
+        seen = {key for (key,) in state.execute(f"SELECT key FROM seen WHERE key IN ({listed})", (keys,))}  # noqa: S608
         for entry in chunk:
-            if entry.problem:
-                found.note(entry.key, entry.problem)
-            if not is_log and not state.execute("INSERT OR IGNORE INTO seen VALUES (?)", (entry.key,)).rowcount:
+            problem = entry.problem or (
+                "its key has control characters or half a one." if CONTROL.search(entry.key) else ""
+            )
+            if problem:
+                found.note(entry.key, problem)
+            if not is_log and entry.key in seen:
                 found.note(entry.key, "two items have this key, and the first one stands; make keys unique.")
-            elif not entry.problem:
-                latest.pop(entry.key, None)
+            elif not problem:
+                latest.pop(entry.key, None)  # of a log the last one counts
                 latest[entry.key] = entry
+            seen.add(entry.key)
+        if not is_log:
+            state.execute(f"INSERT OR IGNORE INTO seen {listed}", (keys,))
+        query = f"SELECT key, fingerprint, path FROM documents WHERE source = ? AND key IN ({listed})"  # noqa: S608
+        known = {key: (fingerprint, path) for key, fingerprint, path in state.execute(query, (name, keys))}
         made_of, differing = self.connectors[name].digest, []
         for entry in latest.values():
-            query = "SELECT fingerprint, path FROM documents WHERE source = ? AND key = ?"
-            fingerprint, path = state.execute(query, (name, entry.key)).fetchone() or ("", "")
+            fingerprint, path = known.get(entry.key, ("", ""))
             if fingerprint == f"{made_of}:{entry.fingerprint}" if not entry.is_gone else not path:
                 found.same += 1
             else:

@@ -90,6 +90,7 @@ def test_bad_items_are_a_sentence_each_and_the_rest_goes_on(tmp_path):
             yield from super().entries(cursor)
             yield Entry("1", "again", raw="1")
             yield Entry("poison", problem="it is no JSON.")
+            yield Entry("\ud800", "x", raw="1")
 
         def contents(self, entries):
             for entry, content in super().contents(entries):
@@ -99,7 +100,7 @@ def test_bad_items_are_a_sentence_each_and_the_rest_goes_on(tmp_path):
         {"1": {"text": "fine"}, "empty": {"text": " "}, "torn": {}, "odd": {"body": "x"}, "huge": {"text": "x" * 300}}
     )
     found = look(tmp_path, source, template="{{ text }}", max_mb=0.0001)
-    assert texts(tmp_path) == ["fine"] and found.new == 1 and found.n_problems == 6 and found.whole
+    assert texts(tmp_path) == ["fine"] and found.new == 1 and found.n_problems == 7 and found.whole
     assert found.problems["1"] == "plant, key '1': two items have this key, and the first one stands; make keys unique."
     assert "has no text" in found.problems["empty"] and "'text' is undefined" in found.problems["odd"]
     assert "more than max_mb" in found.problems["huge"] and "500" in found.problems["torn"]
