@@ -43,6 +43,7 @@ def offered(*words):
     ("words", "found"),
     [
         (["sw"], ["sweep"]),
+        (["ing"], ["ingest"]),
         (["index", "pre"], ["presses"]),
         (["ask", "why?", "--dataset", "pr"], ["presses"]),
         (["datasets", "check", "p"], ["presses"]),

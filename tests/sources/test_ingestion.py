@@ -7,10 +7,12 @@ import pytest
 from changing_source import Killed, Rows, connector, look, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_dataset import write_dataset
 
 from rag_lab.corpus.folder import list_files
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
+from rag_lab.experiment.plan import plan as plan_experiment
 from rag_lab.sources import ingestion
 from rag_lab.sources.follow import settled
 from rag_lab.sources.ingestion import Ingestion, batch_lock, file_name
@@ -174,3 +176,12 @@ def test_a_million_keys_are_compared_in_bounded_memory(tmp_path, monkeypatch):
 def test_a_key_is_no_path(key):
     name = file_name(key)
     assert name != key and "/" not in name and "." not in name and len(name) < 90
+
+
+def test_an_experiment_is_planned_on_the_state_that_it_keeps(tmp_path):
+    folder = write_dataset(tmp_path)
+    look(folder, Rows({"1": {"text": "The pump opens at 12 bar."}}))
+    (tmp_path / "e.yaml").write_text("name: e\nquestion: q\ndataset: ./small\nfactors: {rerank.final_k: [5, 3]}\n")
+    plan = plan_experiment(tmp_path / "e.yaml")
+    assert plan.dataset.path.parent.name == "snapshots" and plan.dataset.name == "small"
+    assert plan.dataset.digest == Dataset.load(folder).digest and len(plan.dataset.questions) == 4
