@@ -79,11 +79,6 @@ class Recipe:
         return found if self.config.duplicates == "keep" else {**found, "duplicates": self.config.duplicates}
 
 
-def index_path(parts: Mapping[str, Any], home: Path) -> Path:
-    """Return the folder of the index that `parts` (of `made_of`) make; it may not be there."""
-    return home / "indexes" / digest(parts)
-
-
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
     """Return whatever can change an index: files, whose they are, and the recipe."""
     attributes = {source: asdict(item) for source, item in listing.attributes.items() if source in digests}
@@ -113,7 +108,7 @@ class _Retryable(Exception):  # noqa: N818
 
 def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[str, Any], home: Path) -> Path:
     """Return the folder of the index of `parts`, building it where it is not there of what `read` returns."""
-    target = index_path(parts, home)
+    target = home / "indexes" / digest(parts)
     with whole_folder(target, except_in=SEARCHED) as partial:
         if partial:
             processed = read()

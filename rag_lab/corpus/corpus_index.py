@@ -397,7 +397,7 @@ def open_index(
     contexts = Contexts(config.context, writer, Memory(home / "files.sqlite"), asks, config.sheet_rows == "one")
     vectors = ChildVectors(remembered, store, custom_store, contexts)
     if not build:
-        missing = indexes.index_path(indexes.made_of(listing, digests, recipe), home)
+        missing = home / "indexes" / digest(indexes.made_of(listing, digests, recipe))
         return CorpusIndex(missing, corpus_dir, vectors, listing.problems)
     path = indexes.ensure_index(listing, digests, recipe, home)
     cuts = {**cut_identity(config, recipe.splitter), "distractors": config.distractors, "also": listing.corpora}

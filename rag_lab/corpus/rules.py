@@ -25,6 +25,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -91,9 +92,11 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
     if not path.exists() and not path.is_symlink():
         return {}
     rules = _rules(path)
-    parts = [[_PATTERNS.get(part, re.escape(part)) for part in _TOKEN.findall(_composed(rule.files))] for rule in rules]
+    # File systems differ in how they store letters with marks.
+    composed = partial(unicodedata.normalize, "NFC")
+    parts = [[_PATTERNS.get(part, re.escape(part)) for part in _TOKEN.findall(composed(rule.files))] for rule in rules]
     patterns = [(re.compile("".join(of_rule), re.DOTALL), rule) for of_rule, rule in zip(parts, rules, strict=True)]
-    fitting = {source: [rule for each, rule in patterns if each.fullmatch(_composed(source))] for source in sources}
+    fitting = {source: [rule for each, rule in patterns if each.fullmatch(composed(source))] for source in sources}
     decided = {source: found[0] for source, found in fitting.items() if found}
     for number, rule in enumerate(rules):
         if not any(rule is decider for decider in decided.values()):
@@ -129,11 +132,6 @@ def _rules(path: Path) -> list[_Rule]:
         if rule.namespace is None and rule.permissions is None:
             raise DatasetError(f"{path}: rule {number} says nothing; give it a namespace, permissions or both.")
     return rules
-
-
-def _composed(text: str) -> str:
-    """Return a name in one spelling: file systems differ in how they store letters with marks."""
-    return unicodedata.normalize("NFC", text)
 
 
 def of_link(label: Attributes, target: Attributes) -> Attributes | None:

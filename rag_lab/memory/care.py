@@ -110,7 +110,8 @@ def verify(*, drop: bool = False) -> Checked:
             for entries in portions(database, name):
                 damaged = [entry for entry in entries if not entry.is_whole()]
                 checked.entries += len(entries)
-                checked.damaged += [(name, key_text(entry.key)) for entry in damaged]
+                keys = (entry.key for entry in damaged)
+                checked.damaged += [(name, key if isinstance(key, str) else key.hex()) for key in keys]
                 if drop and damaged:
                     with database:
                         database.executemany("DELETE FROM remembered WHERE key = ?", [(each.key,) for each in damaged])
@@ -130,11 +131,6 @@ def portions(database: Database, name: str) -> Iterator[list[Entry]]:
             return
         yield [Entry(key, content(value), content(kept), *others) for key, value, kept, *others in rows]
         after = [rows[-1][0]]
-
-
-def key_text(key: str | bytes) -> str:
-    """Return a key as it is shown and exported."""
-    return key if isinstance(key, str) else key.hex()
 
 
 def _condition(choice: Choice, database: Database) -> tuple[str, list[float | str]]:
@@ -193,8 +189,11 @@ def import_store(path: Path) -> Checked:
 
 
 def _line(name: str, entry: Entry) -> str:
-    value = base64.b64encode(entry.value).decode() if isinstance(entry.key, bytes) else entry.value.decode()
-    row = {"memory": name, "key": key_text(entry.key), "room": entry.room, "value": value, "sum": entry.sum.hex()}
+    if isinstance(entry.key, bytes):
+        key, value = entry.key.hex(), base64.b64encode(entry.value).decode()
+    else:
+        key, value = entry.key, entry.value.decode()
+    row = {"memory": name, "key": key, "room": entry.room, "value": value, "sum": entry.sum.hex()}
     return json.dumps(row | {"made": entry.made, "run": entry.run}, ensure_ascii=False) + "\n"
 
 

@@ -148,12 +148,12 @@ class PostgresDatabase:
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """Execute a statement and return its cursor."""
-        return self._connection.execute(_placed(statement), list(values) or None)
+        return self._connection.execute(statement.replace("%", "%%").replace("?", "%s"), list(values) or None)
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement for each row."""
         with self._connection.cursor() as cursor:
-            cursor.executemany(_placed(statement), list(rows))
+            cursor.executemany(statement.replace("%", "%%").replace("?", "%s"), list(rows))
 
     def lock(self) -> None:
         """Be alone in this schema until the transaction ends."""
@@ -272,10 +272,6 @@ def _answering(at: tuple[int, str, str], tables: str) -> Any:
         connection.commit()
         _READY.add(at)
     return connection
-
-
-def _placed(statement: str) -> str:
-    return statement.replace("%", "%%").replace("?", "%s")
 
 
 def _library() -> Any:

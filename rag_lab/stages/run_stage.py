@@ -16,7 +16,7 @@ from rag_lab._kit.wording import counted
 from rag_lab.memory.results import Memory, Replayed, Work, retries_failed
 from rag_lab.models.shared import spec_of
 from rag_lab.records import MachineUse, StageRecord, Trace
-from rag_lab.stages.stage import Off, Outcome, Stage, failed_call, field_type
+from rag_lab.stages.stage import Off, Outcome, Stage, field_type
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def _run(stage: Stage, traces: Sequence[Trace]) -> list[Outcome]:
         return stage.run(traces)
     except CustomCodeError as error:
         if len(traces) == 1:
-            return [failed_call(error)]
+            return [Outcome(status="failed", reason=str(error), lasting=False)]
     return [outcome for trace in traces for outcome in _run(stage, [trace])]
 
 

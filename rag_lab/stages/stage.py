@@ -436,13 +436,8 @@ def timed_call(call: Callable[..., Outcome], *arguments: Any) -> Outcome:
     try:
         outcome = call(*arguments)
     except CustomCodeError as error:
-        outcome = failed_call(error)
+        outcome = Outcome(status="failed", reason=str(error), lasting=False)
     return replace(outcome, seconds=time.perf_counter() - started)
-
-
-def failed_call(error: CustomCodeError) -> Outcome:
-    """Return the outcome of a question that a module gave nothing usable for."""
-    return Outcome(status="failed", reason=str(error), lasting=False)
 
 
 def _records(value: Any) -> Iterator[Hit | Passage]:

@@ -65,9 +65,10 @@ SparseName = Literal["bm25", "tfidf"]
 def terms(texts: Sequence[str], analyzer: Analyzer) -> list[list[str]]:
     """Return the terms of each text, in order, repetitions kept; a text without letters and digits has none."""
     import regex
+    import Stemmer
 
     pattern = regex.compile(_TERM, flags=regex.V1)
-    stem = None if analyzer in ("unicode", "ngrams") else _stemmer(analyzer).stemWord
+    stem = None if analyzer in ("unicode", "ngrams") else Stemmer.Stemmer(analyzer).stemWord
     found: list[list[str]] = []
     for text in texts:
         of_text: list[str] = []
@@ -84,13 +85,6 @@ def terms(texts: Sequence[str], analyzer: Analyzer) -> list[list[str]]:
                 of_text += [marked[start : start + 3] for start in range(max(1, len(marked) - 2))]
         found.append(of_text)
     return found
-
-
-@cache
-def _stemmer(language: str) -> Any:
-    import Stemmer
-
-    return Stemmer.Stemmer(language)
 
 
 def analyzer_for(choice: AnalyzerChoice, language: str) -> Analyzer:

@@ -22,6 +22,7 @@ from rag_lab.redaction import one_line
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _WORD_START = "▁"  # how SentencePiece writes a space
 _SENTENCEPIECE = {"ByteFallback", "Metaspace", "Replace"}
+_UNFIT = "The reply cannot be held to its schema: {}"
 _SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
@@ -72,7 +73,7 @@ class SchemaMatcher:
             grammar = library.LLMatcher.grammar_from_json_schema(json.dumps(dict(schema)), overrides=_SPACES)
             vocabulary = _vocabulary(tokenizer, ends, barred)
         except ValueError as error:
-            raise PromptError(_unfit(str(error))) from error
+            raise PromptError(_UNFIT.format(one_line(str(error)))) from error
         self._matcher = library.LLMatcher(vocabulary, grammar, log_level=0)
         if self.problem:
             raise PromptError(self.problem)
@@ -80,7 +81,7 @@ class SchemaMatcher:
     @property
     def problem(self) -> str:
         """Why the schema cannot be followed, or no further, or ''."""
-        return _unfit(self._matcher.get_error()) if self._matcher.is_error() else ""
+        return _UNFIT.format(one_line(self._matcher.get_error())) if self._matcher.is_error() else ""
 
     def allowed(self, width: int) -> npt.NDArray[np.bool_]:
         """Return for each of `width` tokens whether it may come next."""
@@ -117,10 +118,6 @@ def _vocabulary(tokenizer: Any, ends: tuple[int, ...], barred: tuple[int, ...]) 
     # what llguidance reads of a tokenizer, next to calling it
     vars(tokens).update(bos_token_id=None, eos_token_id=ends[0], tokens=written, special_token_ids=sorted(special))
     return library.LLTokenizer(library.TokenizerWrapper(tokens), eos_token=list(ends))
-
-
-def _unfit(reason: str) -> str:
-    return f"The reply cannot be held to its schema: {one_line(reason)}"
 
 
 _OPEN, _CLOSE = "<think>", "</think>"

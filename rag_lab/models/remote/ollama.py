@@ -42,6 +42,7 @@ CHECK_S = 2.0
 _HOLDS_S = 60.0  # an answer on which weights a name stands for
 _MAX_REPLY_BYTES = 16 * http.MIB  # a description lists a model's tensors
 T = TypeVar("T")
+_MISSING = "Ollama has no model {0!r}; run: rag-lab models pull ollama:{0}"
 
 
 def _check_written(found: Mapping[str, Any]) -> None:
@@ -129,7 +130,7 @@ class OllamaServer:
         """Return the model of this name, whose tag is `latest` where it has none."""
         found = next((model for model in self.models() if model.name in (name, f"{name}:latest")), None)
         if found is None:
-            raise ModelError(_missing(name))
+            raise ModelError(_MISSING.format(name))
         return found
 
     def described(self, name: str) -> ModelDescription:
@@ -188,7 +189,7 @@ class OllamaServer:
 
     def _error(self, error: Exception, name: str) -> ModelError:
         if name and getattr(error, "status_code", 0) == 404:
-            return ModelError(_missing(name))
+            return ModelError(_MISSING.format(name))
         if isinstance(error, ConnectionError) or "Connect" in type(error).__name__:
             return NoAnswer(
                 f"No Ollama answers at {self.address}; start it with `ollama serve`, or name its address in {VARIABLE}."
@@ -243,10 +244,6 @@ def _digest(address: str, name: str, minute: int) -> str:
         with whole_file(path) as partial:
             partial.write_text(json.dumps(known | {key: digest}, indent=1, sort_keys=True), encoding="utf-8")
     return digest
-
-
-def _missing(name: str) -> str:
-    return f"Ollama has no model {name!r}; run: rag-lab models pull ollama:{name}"
 
 
 _FIELD = "reasoning_content"

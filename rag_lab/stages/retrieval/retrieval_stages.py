@@ -201,7 +201,15 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
             )
         else:
             found.append(Off(f"search_{encoded}"))
-    for module in _custom_modules(parts):
+    search = parts.overrides.get("search")
+    if search is None:
+        modules = [SEARCHES.find(name) for name in retrieval.weights if name not in SEARCHES.built_in]
+        modules = [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in modules]
+    elif is_retriever(search):  # of an object in memory nobody knows what is in it: nothing is remembered
+        modules = [Module(type(search).__name__, LangChainSearch(search))]
+    else:
+        modules = [from_object(search, SEARCHES)]
+    for module in modules:
         builds = hasattr(module.value, "build")
 
         def custom(code: CustomCode, module: Module = module, builds: bool = builds) -> Stage:
@@ -222,17 +230,6 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
     least = least if "dense" in _weights(parts) else None  # a cosine, as it is there
     by_hyde = HydeSearch(hypothetical, index, retrieval.hyde_k, HYDE, least, mmr, several, query.hyde_with_query)
     return (*found, by_hyde, Merge(parts.rerank.input_limit, retrieval.merge))
-
-
-def _custom_modules(parts: Parts) -> list[Module]:
-    if "search" not in parts.overrides:
-        modules = [SEARCHES.find(name) for name in parts.retrieval.weights if name not in SEARCHES.built_in]
-        return [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in modules]
-    search = parts.overrides["search"]
-    if is_retriever(search):
-        # Of an object in memory nobody knows what is in it: no source, so nothing is remembered.
-        return [Module(type(search).__name__, LangChainSearch(search))]
-    return [from_object(search, SEARCHES)]
 
 
 def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question] = ()) -> None:
