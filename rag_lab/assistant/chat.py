@@ -128,8 +128,7 @@ class Chat:
     """One conversation.
 
     Args:
-        pipeline: what answers. Where its configuration leaves memory and rewriting at their defaults, those of a
-            conversation are taken: summary and last exchange, follow-up questions made self-contained.
+        pipeline: what answers; memory and rewriting that it leaves at their defaults are those of a conversation.
         session: the id of a conversation to go on with; a new one where None.
         person: whose it is; nobody else goes on with it.
         may_see: the permissions of the person, None for all; they may change from one start to the next.

@@ -20,20 +20,11 @@ from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question, StageRecord, Trace
 from rag_lab.rich_display import rich_display
+from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
 from rag_lab.stages.context import render_passages
 from rag_lab.stages.generate import checked_citations
 from rag_lab.stages.run_stage import run_stage
-from rag_lab.stages.stage import (
-    ChatStage,
-    Outcome,
-    Stage,
-    chat_outcome,
-    nothing_written,
-    object_schema,
-    shipped_chat,
-    written,
-)
 from rag_lab.stages.understand import read_object
 
 Style = Literal["technical", "general"]
@@ -42,7 +33,7 @@ _OUTLINE = create_model("Outline", entries=list[str])  # the object that the mod
 
 
 @dataclass(frozen=True)
-class WriteOutline(ChatStage):
+class WriteOutline(base.ChatStage):
     """Ask for `parts` titles; they become the answer of the trace, a line a title."""
 
     parts: int
@@ -59,23 +50,23 @@ class WriteOutline(ChatStage):
         topic, context = trace.question.text, render_passages(trace.passages)
         values = {"topic": topic, "parts": self.parts, "context": context, "passages": trace.passages}
         asked = f"Topic: {topic}\n\nSections: {self.parts}\n\nPassages:\n{context or 'none'}"
-        messages = self.prompt.messages(values) if self.prompt else shipped_chat("outline", asked)
-        schema = object_schema(entries={"type": "array", "items": {"type": "string"}, "maxItems": self.parts})
+        messages = self.prompt.messages(values) if self.prompt else base.shipped_chat("outline", asked)
+        schema = base.object_schema(entries={"type": "array", "items": {"type": "string"}, "maxItems": self.parts})
         return [ChatRequest(messages, 48 * self.parts, seed=self.seed + trace.repeat, json_schema=schema)]
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Keep titles that are not blank, each once, and no more than were asked for, as the record says."""
         found: Any = read_object(replies[0], _OUTLINE)
         if isinstance(found, str):
-            return chat_outcome(replies[0], {}, "failed", f"there is no outline: {found}")
+            return base.chat_outcome(replies[0], {}, "failed", f"there is no outline: {found}")
         titles = [*dict.fromkeys(title for entry in found.entries if (title := " ".join(entry.split())))]
         kept = titles[: self.parts]
         reason = f"{len(titles)} titles were written; the first {len(kept)} are kept" if len(titles) > len(kept) else ""
-        return chat_outcome(replies[0], {"raw_text": "\n".join(kept)}, "fallback" if reason else "ok", reason)
+        return base.chat_outcome(replies[0], {"raw_text": "\n".join(kept)}, "fallback" if reason else "ok", reason)
 
 
 @dataclass(frozen=True)
-class _WriteText(ChatStage):
+class _WriteText(base.ChatStage):
     """Ask for the text of one section; the question of the trace is its title."""
 
     topic: str
@@ -94,12 +85,12 @@ class _WriteText(ChatStage):
         """Return the request for one section."""
         return [ChatRequest(self.messages(trace), self.max_tokens, seed=self.seed + trace.repeat)]
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Keep the text."""
-        reply, prompt = replies[0], written(requests[0].messages)
+        reply, prompt = replies[0], base.written(requests[0].messages)
         if reply.error or not reply.text.strip():
-            return chat_outcome(reply, {"prompt": prompt}, "failed", reply.error or nothing_written(reply))
-        return chat_outcome(reply, {"prompt": prompt, "raw_text": reply.text.strip()})
+            return base.chat_outcome(reply, {"prompt": prompt}, "failed", reply.error or base.nothing_written(reply))
+        return base.chat_outcome(reply, {"prompt": prompt, "raw_text": reply.text.strip()})
 
 
 @dataclass(frozen=True)
@@ -118,7 +109,7 @@ class WriteDraft(_WriteText):
         if self.prompt:
             return self.prompt.messages(values)
         asked = f"Report: {self.topic}\nSection: {title}\n\nPassages:\n{context or 'none'}"
-        return shipped_chat("section", asked, style=SHIPPED_PROMPTS["section"]["styles"][self.style])
+        return base.shipped_chat("section", asked, style=SHIPPED_PROMPTS["section"]["styles"][self.style])
 
 
 @dataclass(frozen=True)
@@ -134,7 +125,7 @@ class Review(_WriteText):
         if self.prompt:
             return self.prompt.messages({"topic": self.topic, "section": title, "draft": draft})
         asked = f"Report: {self.topic}\nSection: {title}\n\nDraft:\n{draft}"
-        return shipped_chat("review", asked)
+        return base.shipped_chat("review", asked)
 
 
 REPORT_FILE = "report.json"
@@ -338,7 +329,7 @@ class _Author:
         asked = replace(trace.question, text=text, evidence=(), answers=(), history=())
         return replace(Trace(asked, trace.repeat), passages=trace.passages)  # a trace that has found nothing else yet
 
-    def _call(self, stage: Stage, trace: Trace) -> Trace:
+    def _call(self, stage: base.Stage, trace: Trace) -> Trace:
         self.progress(f"{stage.name}: {trace.question.text}", self.done, self.total)
         (after,) = run_stage(stage, [trace], self.pipeline.memory)
         self._records.append(after.stages[-1])

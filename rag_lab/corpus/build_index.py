@@ -154,10 +154,7 @@ def repeats(groups: Mapping[str, Sequence[str]], labels: Mapping[str, Hashable])
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """A corpus, ordered by source and page, and what was wrong with its files: (source, reason).
-
-    `retryable` are the files of which another attempt may read more: a model that reads them was down, say.
-    """
+    """A corpus by source and page, problems of files (source, reason), and files that may be read better later."""
 
     documents: tuple[Document, ...]
     chunks: Chunks

@@ -92,8 +92,8 @@ def cut_identity(config: CorpusConfig, splitter: Splitter) -> Mapping[str, Any]:
 def cut(documents: Sequence[Document], config: CorpusConfig, splitter: Splitter) -> list[list[Cut] | Unsplit]:
     """Return for each document its parents with their children, in order, or why it could not be split.
 
-    A child's text is that of its span; children lie inside their parent, and neither begin nor end with whitespace.
-    Those of our splitters hold every character that is not whitespace, and no table row is cut.
+    A child is a span in its parent without whitespace at its ends. Those of our splitters hold every other character,
+    and no table row is cut.
     """
     parents = [fixed_parents(document, config) for document in documents]
     rows = [_sheet_spans(document) if config.sheet_rows == "one" else [] for document in documents]

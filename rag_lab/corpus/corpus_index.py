@@ -212,9 +212,8 @@ class CorpusIndex:
             (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
 
     def price(self, *, with_vectors: bool) -> dict[str, Any]:
-        """Return what it took: `chunks` embedded, `seconds` of that (None: not known), `bytes` of texts and vectors.
-
-        Of quantized vectors also `kept`, the share of near neighbours that stay near.
+        """Return the `chunks` embedded, `seconds` of that (None: not known), `bytes`, and of quantized vectors
+        neighbours `kept`.
         """
         texts = bytes_on_disk(self.path / indexes.CHUNKS)
         if not with_vectors or self._store_name or not self.has_vectors:
@@ -227,10 +226,7 @@ class CorpusIndex:
 
     @property
     def truncation(self) -> TruncatedChildren | None:
-        """What the embedding model never reads of the children; None where it does not say how much it reads.
-
-        No weights are loaded. What was counted is kept with what the index is searched by.
-        """
+        """What the embedding model never reads of the children, without its weights; None where it does not say."""
         # Weights from a hub say it only once they are here: None is not kept. What a model is to write is not known.
         is_open = self.contexts.kind == "late" or (self.contexts.model is not None and not self.contexts.asks)
         return None if is_open or self.vectors.embedder.most_tokens is None else self._truncation
@@ -408,8 +404,7 @@ def open_index(
 def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
     """Return the questions with their evidence located, and a problem for each piece of evidence that was not found.
 
-    Evidence in a document that the asker may not see is taken off the question, and its answers in words with it:
-    nothing of such a document may stand in a trace, be it as a label.
+    Evidence in a document that the asker may not see is taken off the question, with its answers in words.
     """
     located, problems = [], []
     for question in questions:

@@ -44,8 +44,7 @@ _ELSEWHERE = "the link leads to {}, which is of another namespace"
 def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
     """Return the paths below `folder`, with forward slashes and sorted, and the folders that cannot be read.
 
-    Hidden files and folders are ignored, as are the results of sweeps and the notes of programs that have a document
-    open (`~$report.docx`); links to folders are among the paths and are not followed.
+    Hidden files, results of sweeps and notes of open documents (`~$report.docx`) are ignored; links are not followed.
     """
     closed: list[OSError] = []
     found: list[str] = []

@@ -53,9 +53,8 @@ def normalize(text: str) -> str:
 def join_words(texts: Sequence[str]) -> list[str]:
     """Return the texts of one file with the words joined that a hyphen breaks at a line's end.
 
-    The hyphen stays where the file writes the word with it elsewhere and never without (`high-pressure`), and where a
-    part is not in lower case (`P-12`). Before `und`, `or` and the like it stands for a part of a word that comes later
-    (`Ein- und Ausgang`).
+    It stays where the file writes the word with it elsewhere and never without (`high-pressure`), where a part is not
+    in lower case (`P-12`), and before `und`, `or` and the like (`Ein- und Ausgang`).
     """
     if not any(_BREAK.search(text) for text in texts):
         return list(texts)

@@ -58,10 +58,7 @@ _IDLE_S = 60.0
 
 
 def load(path: Path, source: str, loaders: Mapping[str, loading.Loader] = LOADERS) -> loading.Loaded:
-    """Read one file by the loader of its suffix, which is matched without regard to case, and normalize its text.
-
-    The title is "" where the file has none of its own: it may have been read under another name.
-    """
+    """Read one file by the loader of its suffix, in any case, and normalize its text; its title may be ""."""
     loader = loaders[path.suffix.lower()]
     try:
         if path.stat().st_size > loading.MAX_FILE_BYTES:

@@ -83,10 +83,7 @@ def words_in(counted: Sequence[Span], unit: Span) -> Span:
 
 
 def sentences_and_words(text: str, counted: Sequence[Span], most: int) -> list[Span]:
-    """Return sentences and rows, with the words of a sentence in its place where it has more than `most`.
-
-    Of a word that reaches over an end of the sentence it is the part that lies within.
-    """
+    """Return sentences and rows; of a sentence of more than `most` words these, or the part within, in its place."""
     rows = set(row_spans(text))
     units: list[Span] = []
     for unit in sentence_units(text):

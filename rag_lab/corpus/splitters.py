@@ -90,10 +90,9 @@ class BuiltInSplitter:
 
 
 class CustomSplitter:
-    """A custom splitter, called for one text at a time.
+    """A function `(text) -> pieces or (start, end) spans`, a `Splitter`, or LangChain's `TextSplitter`.
 
-    It is a function `(text) -> pieces or (start, end) spans`, an object that is called so, a `Splitter`, or a
-    `TextSplitter` of LangChain's. Pieces are found in the text, each after the one before; they may overlap.
+    It is called for one text at a time. Pieces are found in the text, each after the one before; they may overlap.
     """
 
     def __init__(self, module: Module) -> None:
@@ -248,8 +247,7 @@ def split_spans(
 ) -> list[Span]:
     """Return the half-open spans of the pieces of each part, in order, without surrounding whitespace or blank pieces.
 
-    Parts are spans of `text`, not texts: the end of a line by itself may look like a table row that the line is not.
-    Where there is a `length`, `size` and `overlap` are tokens.
+    Parts are spans of `text`: a line's end alone may look like a table row. With a `length`, sizes are tokens.
     """
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 

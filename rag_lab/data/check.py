@@ -45,7 +45,7 @@ class NearDuplicate:
 
 
 def near_duplicates(questions: Sequence[Question]) -> list[NearDuplicate]:
-    """Return the pairs that are nearly the same in their words, most alike first, without duplicates of one text."""
+    """Return the pairs that are nearly the same in their words, most alike first, but for those of one text."""
     from rapidfuzz import fuzz, process
 
     pairs: list[NearDuplicate] = []
@@ -127,7 +127,8 @@ def unmet_access(dataset: Dataset, corpus: LoadedCorpus) -> list[Problem]:
             if not may_see(asked, *files[name]):
                 why = "which its asker may not see; give may_see or namespace as the file asks for"
                 reasons.append(f"has evidence in {name!r}, {why}")
-        problems += [labels.question_problem(dataset, asked, reason) for reason in reasons]
+        where = f"question {asked.question_id!r}"
+        problems += [Problem(str(dataset.questions_path), f"{where} {reason}.") for reason in reasons]
     return problems
 
 

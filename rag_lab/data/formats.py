@@ -360,11 +360,7 @@ def write_run(path: Path, run: Mapping[str, Mapping[str, float]], tag: str) -> N
 
 
 def _docno_for(question: Question, place: Evidence | Hit) -> str:
-    """Return a document's number; the file's where the question's evidence is the file, whichever page is found.
-
-    Where its labels name files alone, that holds of every file: a rank is a file then. A copy of a file that evidence
-    names has that file's number: readers know nothing of bytes.
-    """
+    """Return a document's number: that of the file, whichever page or copy, where labels name files alone."""
     judged = (*question.evidence, *question.not_relevant)
     source = next((item.source for item in judged if place.source in (item.source, *item.copies)), place.source)
     is_whole = any(item.source == source and item.page is None for item in judged)

@@ -96,8 +96,8 @@ def with_judged(question: Question, judged: Sequence[Evidence]) -> Question:
 def file_name(text: str, default: str, taken: dict[str, int]) -> str:
     """Return a name for a file, without suffix, safe on every file system and not `taken`, to which it is added.
 
-    All of `text` but letters, marks, digits and `-` becomes `_`. Names of one spelling in upper and lower case are the
-    same. `taken` has of each the last number that was tried behind it: the lower ones are taken.
+    All of `text` but letters, marks, digits and `-` becomes `_`; case makes no other name. `taken` has the last number
+    of each.
     """
     normal = unicodedata.normalize("NFC", text)
     kept = "".join(char if (char == "-" or unicodedata.category(char)[0] in "LMN") else "_" for char in normal)
@@ -332,10 +332,7 @@ def _add_question(draft: Draft, source: str, context: str, data: Any, seen: set[
 
 
 def quote_around(text: str, start: int, end: int) -> str:
-    """Return the sentence or sentences of `text` that hold text[start:end], verbatim.
-
-    The quote grows by neighbouring sentences until it is at least 20 characters long and stands in `text` only once.
-    """
+    """Return sentences of `text` that hold text[start:end], verbatim: 20 characters or more that stand there once."""
     bounds = sorted({0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)})
     first = max(index for index, bound in enumerate(bounds) if bound <= start)
     last = min(index for index, bound in enumerate(bounds) if bound >= end)

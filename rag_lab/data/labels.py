@@ -319,16 +319,12 @@ def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question,
                     reasons.append(_NO_EVIDENCE.format(item.source))
             if not grades:
                 reasons.append("was left out: none of its evidence was found")
-        problems += [question_problem(dataset, question, reason) for reason in reasons]
+        where = f"question {question.question_id!r}"
+        problems += [Problem(str(dataset.questions_path), f"{where} {reason}.") for reason in reasons]
         if grades:
             without = (_document_of(item, documents) for item in question.not_relevant)
             found.append((question, {**{place: 0 for place in without if place}, **grades}))
     return found, problems
-
-
-def question_problem(dataset: Dataset, question: Question, reason: str) -> Problem:
-    """Return a problem of one question; `reason` goes on after its id."""
-    return Problem(str(dataset.questions_path), f"question {question.question_id!r} {reason}.")
 
 
 def _document_of(item: Evidence, documents: Documents) -> Place | None:

@@ -81,8 +81,8 @@ class _QuestionLine(_Line):
 def read_questions(path: Path, sources: Collection[str], page_base: int) -> tuple[list[Question], list[Problem]]:
     """Return the usable questions in order, with pages counted from 1, and what was wrong.
 
-    A line that is no question object, has no text, or repeats an id is left out; of the others only the faulty part is:
-    an impossible class, an unknown key, evidence that is not among `sources`. One without an id is `q` and its line.
+    A line that is no question object, has no text, or repeats an id is left out; of the others only what is faulty. One
+    without an id is `q` and its line.
     """
     questions: dict[str, tuple[int, Question]] = {}  # with their lines
     problems = []
@@ -151,8 +151,7 @@ def read_question(
 ) -> tuple[Question | None, list[str]]:
     """Return the question of one line, None where it is none, and what is wrong with it; see `read_questions`.
 
-    `page_base` is the number that evidence gives to a first page, `first_page` the lowest that it may name; `own_id` is
-    the question's where the line has none.
+    `page_base` is the number of a first page, `first_page` the lowest allowed; `own_id` stands for a missing id.
     """
     try:
         line = _QuestionLine.model_validate_json(text)

@@ -75,9 +75,8 @@ def clusters_sentence(question_ids: Collection[str], clusters: Mapping[str, str]
 def cluster_proposal(questions: Collection[Question], rule: str) -> str:
     """Return why these questions should be declared as clusters, or "": where they are, or stand on enough documents.
 
-    They should where a question shares the document of its first evidence with four others on average: with an
-    intraclass correlation of 0.1 the variance of a mean is then 1.4 times that of independent questions (Kish 1965,
-    section 5.4), and intervals that do not know of it are too narrow.
+    They should where a question shares the document of its first evidence with four others on average: the variance of
+    a mean is then, at an intraclass correlation of 0.1, 1.4 times as large (Kish 1965, section 5.4).
     """
     if rule != "none":
         return ""

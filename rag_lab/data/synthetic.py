@@ -46,9 +46,8 @@ _SAME_WORD, _STEM = 4, 6  # letters from which on a word may not stand in two qu
 def drafted_questions(pages: Mapping[str, Sequence[str]], language: str, n: int) -> list[Question]:
     """Return up to `n` questions on a corpus, evenly from its files, at most one a page, no two on the same words.
 
-    The sentences are German, French or English; what they ask about stands as the file has it: a heading, or where no
-    file has any, what a sentence is about, best one that its page names twice. Tables, and pages of signatures or
-    contents, are not asked about. `pages` are the texts of each source, in the order of the file.
+    The sentences are German, French or English and ask about a heading, or where no file has any, what a sentence is
+    about. `pages` are the texts of each source, in the order of the file.
     """
     asked: list[str] = []
     words: set[str] = set()

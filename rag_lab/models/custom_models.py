@@ -220,10 +220,7 @@ def custom_target(kind: Kind, text: str) -> Any:
 
 
 def named_model(kind: Kind, text: str, target: Any) -> Any:
-    """Return the model that `target` makes, as ours.
-
-    A class of a package takes `name` beside its other parameters, a function of a package the name and the options.
-    """
+    """Return the model that `target` makes, as ours; of a package a class takes `name`, too, a function both."""
     provider, name, _ = providers.split_name(text, kind)
     what = f"{kind.name} {text.partition('?')[0]!r}"
     try:

@@ -270,10 +270,7 @@ def _ask(folder: Path, name: str, call: Mapping[str, Any]) -> Any:
 
 
 def hosted(kind: Kind, model: str, made: Any) -> Any:
-    """Return the model `made` of this kind and name; what needs its weights asks the process that holds them for all.
-
-    It stays as it is where its weights are on a server, or where the environment names no folder.
-    """
+    """Return the model `made`, which asks the process that holds its weights, where there are such and a folder."""
     folder = host_folder()
     if folder is None or not isinstance(made, LocalModel):
         return made

@@ -100,10 +100,7 @@ def _parameters(path: Path) -> int:
 
 
 def gguf_facts(path: Path, weights: str, kv: str) -> tuple[dict[str, Any], str, int]:
-    """Return the facts of a GGUF file; how its weights are stored, asked for as `weights`, and the bytes they take.
-
-    Its cache is stored as `kv`.
-    """
+    """Return the facts of a GGUF file with a cache as `kv`, how its weights are stored (`weights`), and their bytes."""
     from gguf import GGUFReader
 
     try:

@@ -49,10 +49,7 @@ _TABLE = TypeAdapter(_Table)
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What calls of a model cost, which table says so, and the day by which it is known to be right.
-
-    Of the user's table that is the day it names; of the packaged prices, the newest change that they know a day of.
-    """
+    """What a model's calls cost, by which table, and as of which day: the table's, or of packaged prices the newest."""
 
     of: Any  # a `ModelPrice` of genai-prices
     checked: str

@@ -34,7 +34,7 @@ class Message:
 class ChatRequest:
     """One call of a chat model. `json_schema` asks for constrained output where the backend can give it.
 
-    A sampling setting that is None is left to the model: what its card names for thinking, or for a plain reply.
+    A sampling setting that is None is left to the model's card.
     """
 
     messages: tuple[Message, ...]

@@ -54,10 +54,7 @@ class _Remembering:
 
 @dataclass(frozen=True, slots=True)
 class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
-    """Embeds only texts that `inner` has not embedded before. Several processes may share the file at `path`.
-
-    What the vectors took that are found made is added to `replayed`, what others take to `embedded`.
-    """
+    """Embeds only what `inner` has not; processes may share `path`. Seconds go to `replayed` or `embedded`."""
 
     inner: protocols.Embedder
     path: Path

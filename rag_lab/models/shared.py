@@ -168,10 +168,7 @@ def booked(model: protocols.ChatModel, purpose: str) -> protocols.ChatModel:
 
 @dataclass(eq=False)
 class MeteredChat:
-    """A chat model of which each batch of calls is a span, and which `payer` pays from `ledger`, where there is one.
-
-    They are entered for `purpose`, a stage or a metric. A forbidden call is a transient error: none remembers it.
-    """
+    """A chat model whose calls are spans, entered in `ledger` for `payer` and `purpose` (a stage or a metric)."""
 
     inner: protocols.ChatModel
     spec: str
@@ -199,11 +196,7 @@ class MeteredChat:
         return self.inner.count_tokens(text)
 
     def generate(self, requests: Sequence[protocols.ChatRequest]) -> list[protocols.ChatReply]:
-        """Return one reply for each request, in order.
-
-        Calls are entered at the most they can cost, so few may fit at first and more once the replies turn out
-        cheaper; what fits by then is asked then.
-        """
+        """Return one reply for each request, in order; what fits no limit waits for others to turn out cheaper."""
         if self.ledger is None:
             return self._call(requests)
         caller = Caller(self.payer, self.purpose, self.spec)
@@ -259,10 +252,9 @@ def most_usd(model: Any, request: protocols.ChatRequest) -> float:
 
 
 def chat_model(model: str | Any, purpose: str = "") -> protocols.ChatModel:
-    """Return the chat model of this name, e.g. `llamacpp:smollm2`, or the object that is given, as one.
+    """Return the chat model of this name, e.g. `llamacpp:smollm2`, or an object as one; it loads at its first call.
 
-    Nothing is loaded before its first call. In a sweep its calls are entered in the run's ledger, under `purpose`: the
-    stage or metric that they serve.
+    In a sweep its calls are entered in the run's ledger, under `purpose`: the stage or metric that they serve.
     """
     model = choose_model(providers.CHAT_MODELS, model, partial(model_of, providers.CHAT_MODELS))
     found = model_of(providers.CHAT_MODELS, model)

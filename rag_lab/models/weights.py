@@ -195,10 +195,7 @@ def loading(source: Source) -> Iterator[None]:
 
 @cache
 def _hub_revision(source: Source) -> str:
-    """Return the commit of the last download, else the hub's, whose configuration is downloaded to keep the answer.
-
-    The small request comes first: a download that fails is tried again for half a minute.
-    """
+    """Return the commit of the last download, else of the hub, whose configuration is downloaded to keep it."""
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 

@@ -135,10 +135,7 @@ def verdict_of(line: Line, by: str) -> Line:
 def write_verdict(
     dataset: Dataset, name: str, by: str, verdict: Verdict, question: str = "", answer: str = "", query_class: str = ""
 ) -> str:
-    """Write what a person found of the draft with an id, and what he or she changed in it; return the verdict.
-
-    Kept with other words it is `edit`; its first words stay in `draft.written`. '' takes a verdict back.
-    """
+    """Write a person's verdict ('': none) of a draft, and changes; return it, `edit` where words were changed."""
     if verdict not in get_args(Verdict):
         raise ConfigError(unknown_name("verdict", str(verdict), ["keep", "drop"]))
     if query_class and query_class not in QUERY_CLASSES:

@@ -17,9 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.digest import digest
@@ -205,7 +203,6 @@ def prompt_name(text: str) -> str:
 
 
 _HALF_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class RepairError(ValueError):
@@ -236,14 +233,6 @@ def read_json(text: str) -> tuple[dict[str, Any], str]:
             # without lone surrogates (an escaped emoji cut in two), which no file could be written with
             return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore")), rule
     raise RepairError("the reply is not JSON and no rule repairs it")
-
-
-def read_as(text: str, model: type[Model]) -> Model:
-    """Return the object as `model`."""
-    try:
-        return model.model_validate(read_json(text)[0])
-    except ValidationError:
-        raise RepairError(f"the object in the reply is no {model.__name__}") from None
 
 
 def _closed(text: str) -> str:

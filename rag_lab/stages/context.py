@@ -28,10 +28,7 @@ Size = tuple[int, int]  # tokens, and bytes of UTF-8
 
 
 class Wanted(NamedTuple):
-    """A passage in full, with the character of its text around which it is cut where it has to be.
-
-    Of a file whose pages are one text, `page_starts` says on which page a window of it begins.
-    """
+    """A passage in full, and where it is cut around; `page_starts` are those of a file whose pages are one text."""
 
     passage: Passage
     centre: int
@@ -40,11 +37,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class ContextBudget:
-    """How much the model that reads the context may be given; it counts the tokens itself.
-
-    Passages are counted one by one, since many questions find the same ones and counters remember what they counted.
-    The whole is counted at the end: should it be longer than its parts, they are fitted again into less.
-    """
+    """How much the model that reads the context may be given; it counts the tokens, one by one and then the whole."""
 
     counter: ChatModel
     max_tokens: int
@@ -53,10 +46,9 @@ class ContextBudget:
     def fill(self, wanted: Sequence[Wanted], *, is_shared: bool, less: int = 0) -> list[Passage]:
         """Return what fits, `less` tokens left free.
 
-        Where it `is_shared`, each gets an equal share of what is left; one that fits it stands whole and leaves the
-        rest to the others. A longer one is cut to a window around its centre. One that would be too short to say
-        anything is left out. Else each gets all that is left: the first ones stand whole, the next is cut, and those
-        after it are left out.
+        Where it `is_shared`, each gets an equal share of what is left, a longer one as a window around its centre, and
+        one too short to say anything is left out. Else the first ones stand whole, the next is cut, and those after it
+        are left out.
         """
         passages: list[Passage] = []
         used, budget = (0, 0), self.max_tokens - less
@@ -169,10 +161,9 @@ def _found(index: CorpusIndex, hit: Hit) -> Wanted:
 
 
 def _rewritten(trace: Trace, index: CorpusIndex, budget: ContextBudget, final_k: int) -> Exchange:
-    """`(question, passages) -> texts`: a text for each passage, None for one to leave out.
+    """`(question, passages) -> texts`: a text for each passage, numbered here, None for one to leave out.
 
-    What is returned is numbered here, within the budget of the built-in context. Passages that no longer fit are left
-    out from the end, which the record says.
+    Passages that no longer fit the built-in budget are left out from the end, which the record says.
     """
     hits = trace.ranked[:final_k]
     if not hits:
@@ -213,12 +204,11 @@ class NoContext(BuiltInStage):
 
 @dataclass(frozen=True)
 class GoldContext(BuiltInStage):
-    """Give the reader the parents that hold the labelled evidence, of files that its asker may see.
+    """Give the reader the parents that hold the labelled evidence, of files that its asker may see, in equal shares.
 
-    Each gets an equal share of the budget. A parent that does not fit is cut to a window around the quote. A label
-    without a quote may name several parents. The nearest are then taken for the evidence: those that score highest by
-    BM25 among them, asked the question and its answers. They stand whole, in turn with those of the other labels, until
-    the budget is full.
+    One that does not fit is cut around the quote. A label without a quote may name several parents: the nearest to
+    question and answers, by BM25 among them, stand whole, in turn with those of the other labels, until the budget is
+    full.
     """
 
     index: CorpusIndex
@@ -289,10 +279,9 @@ class GoldContext(BuiltInStage):
 
 @dataclass(frozen=True)
 class GoldFirst(GoldContext):
-    """Give the reader the labelled evidence, and below it the first `final_k` parents that were found, without twins.
+    """Give the reader the labelled evidence as `GoldContext`, and below it, in what is left, `final_k` parents found.
 
-    The evidence stands as `GoldContext` has it; what was found shares what is left of the budget. Where the reader is
-    right with the evidence alone and wrong here, what was found crowds the evidence out.
+    Where the reader is right with the evidence alone and wrong here, what was found crowds the evidence out.
     """
 
     final_k: int

@@ -124,11 +124,7 @@ def earlier_messages(remembered: Remembered) -> tuple[Message, ...]:
 
 @dataclass(frozen=True)
 class Generate(base.ChatStage):
-    """Answer each question from its context, in the user's own wording.
-
-    `thinking_tokens` is the budget of thinking before a reply of `max_tokens`; 0 asks for a reply without thinking.
-    Sampling that is None is left to the model's card.
-    """
+    """Answer each question from its context, in the user's wording; sampling of None is the card's."""
 
     max_tokens: int
     temperature: float
@@ -200,10 +196,7 @@ class Generate(base.ChatStage):
 
 @dataclass
 class Spoken:
-    """Hands an answer on in pieces: of the replies of a model so far, then what is missing of the whole.
-
-    Of JSON the answer's text alone; whole words, so that no piece ends within a secret; no thoughts, and no circles.
-    """
+    """Hands an answer on in pieces of whole words, so that none ends within a secret; no thoughts, and no circles."""
 
     on_text: Callable[[str], object] | None
     as_text: bool = False
@@ -238,10 +231,7 @@ class Spoken:
 
 
 def _read(trace: Trace) -> base.Exchange:
-    """`(question, passages) -> str or Answer`; it cites passages by number, from 1.
-
-    Citations that name no passage of the context are kept as rejected, as a model's are.
-    """
+    """`(question, passages) -> str or Answer`, citing passages by number, from 1; wrong ones are kept as rejected."""
     returned = yield trace.question.text, [passage.text for passage in trace.passages]
     answer = Answer(returned) if isinstance(returned, str) else returned
     if not isinstance(answer, Answer) or not isinstance(answer.text, str):
@@ -335,10 +325,9 @@ def is_abstention(answer: str) -> bool:
 
 
 def without_loop(text: str) -> tuple[str, int]:
-    """Return a text that ends in a circle with each round once, and how many rounds there were; 0 where it does not.
+    """Return a text that ends in a circle of three rounds or more with one, and their number; 0 without one.
 
-    What follows the last round is left out where it is the beginning of another, cut off. Three rounds are a circle,
-    and what is said in each has letters: rows of dashes and zeros are none.
+    A beginning of another round goes. What is said has letters: rows of dashes and zeros are no circle.
     """
     if len(text) > _MOST_CHARS:
         return text, 0

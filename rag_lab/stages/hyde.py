@@ -135,11 +135,7 @@ class Hyde(ChatStage):
 
 
 def _document(trace: Trace) -> Exchange:
-    """`(question, query_class) -> str`: the class is the one that the question is routed by, None for the general one.
-
-    It is called with what is searched. A question that is not routed to HyDE is not asked about, and without any text
-    it is searched without a document.
-    """
+    """`(question, query_class) -> str`: of a routed question, by its class or None for the general route; may be ""."""
     if not trace.hyde_route:
         return _NOT_ROUTED
     query_class = None if trace.hyde_route == GENERAL else trace.hyde_route

@@ -33,11 +33,11 @@ def rerank_stage(parts: Parts) -> Stage:
     keep = rerank.input_limit if parts.selects else 2 * rerank.final_k
     blend = float(rerank.name in _UNTRAINED) if rerank.blend is None else rerank.blend
 
-    def pairs(step: PairScore) -> Stage:
-        return PairRerank(step, parts.scorer(ROLES[step]), index, keep, passage, blend)
-
     built_in: dict[str, Callable[[], Stage]] = {"none": lambda: KeepOrder(keep)}
-    built_in |= {step: partial(pairs, step) for step in ROLES}
+    for step, role in ROLES.items():
+        built_in[step] = lambda step=step, role=role: PairRerank(  # type: ignore[misc]
+            step, parts.scorer(role), index, keep, passage, blend
+        )
     parameters = {"index": index, "keep": keep, "passage": passage, "blend": blend}
     custom = partial(CustomStage, "CustomReranker", "rerank", PairRerank.reads, ("ranked",), _reranked, parameters)
     return stage_of(RERANKERS, "rerank", rerank.name, parts, built_in, custom)

@@ -29,10 +29,7 @@ Progress = Callable[[str, int, int], None]  # stage, traces done, traces to do
 
 
 def with_readers(stages: Sequence[Stage], read: Iterable[str]) -> list[Stage]:
-    """Return, in order, the stages that set a field of `read` or one that a later stage returned here reads.
-
-    A stage that is switched off does nothing, and stays: its record says so. `hits.bm25` is also read as `hits`.
-    """
+    """Return, in order, the stages that set a field of `read`, or one that a later stage returned here reads."""
     wanted = set(read)
     found: list[Stage] = []
     for stage in reversed(stages):
@@ -109,10 +106,7 @@ def run_stage(
 
 
 def stage_key(stage: Stage, identity: str, trace: Trace, without: Collection[str] = ()) -> str:
-    """Return the digest of all that can change the stage's result for this trace, but for fields named in `without`.
-
-    `identity` is the digest of the stage's; of fields `without`, the values are not known yet.
-    """
+    """Return the digest of all that can change the stage's result, but for fields `without` values yet."""
     reads = {}
     for path in stage.reads:
         if path not in without:

@@ -406,11 +406,7 @@ def stage_of(
     built_in: Mapping[str, Callable[[], Stage]],
     custom: Callable[[CustomCode], Stage],
 ) -> Stage:
-    """Return the stage of the object that `parts` holds for `slot`, else the one that `name` names.
-
-    `built_in` makes what is built in, by name. Another module is called as the stage does that `custom` makes of it;
-    it may be a whole `Stage` instead.
-    """
+    """Return the stage of the object of `parts` for `slot`, or of `name`: built in, `custom`, or a whole `Stage`."""
     module = from_object(parts.overrides[slot], kind) if slot in parts.overrides else kind.find(name)
     if slot not in parts.overrides and name in built_in:
         return built_in[name]()

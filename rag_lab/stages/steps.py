@@ -63,10 +63,7 @@ def stage_name(stage: str) -> str:
 
 
 def scores_of(hits: Iterable[Hit]) -> list[tuple[str, ScoreName]]:
-    """Return the steps that scored any of the hits, in the pipeline's order, custom ones last, each with its score.
-
-    Nothing is known of what the score of a custom step means.
-    """
+    """Return the steps that scored any of the hits, in the pipeline's order, custom ones last, each with its score."""
     found = dict.fromkeys(step for hit in hits for step in hit.scores)
     order = {step: place for place, step in enumerate(_SCORES)}
     in_order = sorted(found, key=lambda step: order.get(step, len(order)))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -13,10 +13,11 @@ from rag_lab._kit.custom_code import CustomCodeError
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Remembered, Trace
 from rag_lab.stages import stage as base
-from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate, Model, RepairError, read_as
+from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate, RepairError, read_json
 from rag_lab.stages.stage import ChatStage, CustomStage, Exchange, Off, Outcome, Parts, Stage, chat_outcome, stage_of
 from rag_lab.stages.steps import FOLLOW_UPS, UNDERSTANDINGS
 
+Model = TypeVar("Model", bound=BaseModel)
 UNDERSTAND = "understand"
 REPHRASE = "rephrase"
 NOT_ASKED = "no conversation before the question"
@@ -117,8 +118,8 @@ def read_object(reply: ChatReply, kind: type[Model]) -> Model | str:
     if reply.error:
         return reply.error
     try:
-        return read_as(reply.text, kind)
-    except RepairError:
+        return kind.model_validate(read_json(reply.text)[0])
+    except (RepairError, ValidationError):
         return f"the reply was not the object: {reply.text!r}" if reply.text else base.nothing_written(reply)
 
 

@@ -145,10 +145,7 @@ class Rows:
         return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
     def expand(self, rows: Positions, cosines: Cosines, k: int) -> tuple[list[list[int]], list[list[float]]]:
-        """Return the k best positions of each query, best first, equal cosines by position.
-
-        `rows` and `cosines`, (n_queries, c), are its c best rows: c is k, or all that there are.
-        """
+        """Return the k best positions of each query, equal cosines by position, from its best rows (n_queries, c)."""
         if self._copies is None:
             return rows.tolist(), cosines.tolist()
         by_row, starts = self._copies

@@ -49,9 +49,8 @@ class PrecomputedEmbeddings(Embeddings):
 class LangChainStore(SearchedRows):
     """Any LangChain vector store, made with `PrecomputedEmbeddings` as its embeddings, set to compare by cosine.
 
-    `label_filter` makes, of the labels that are allowed, the keyword arguments of `similarity_search` that hold the
-    store to children whose metadata `label` is one of them, as in
-    `lambda labels: {"filter": {"label": {"$in": sorted(labels)}}}`. Without it, a restricted search is refused.
+    `label_filter` makes of the allowed labels the arguments of `similarity_search` that keep to them, as in `lambda
+    labels: {"filter": {"label": {"$in": sorted(labels)}}}`. Without it, a restricted search is refused.
     """
 
     exact: ClassVar[bool] = False  # for all that is known of it

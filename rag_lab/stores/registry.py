@@ -108,10 +108,7 @@ def _custom_stores(custom: Any, what: str) -> Stores:
 
 
 def langchain_stores(factory: Any, parameters: Mapping[str, Any], what: str) -> Stores:
-    """Return stores of LangChain's, built by `factory(embeddings)`; opening one adds the rows that it lacks.
-
-    The factory returns a LangChain vector store with these embeddings, or a pair of it and a label filter.
-    """
+    """Return stores of LangChain's that `factory(embeddings)` makes, maybe with a label filter; rows are added."""
 
     def open_filled(path: Path) -> engine.SearchedRows:
         from rag_lab.stores.langchain import LangChainStore, PrecomputedEmbeddings

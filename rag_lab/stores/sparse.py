@@ -23,7 +23,7 @@ from functools import cache, cached_property
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -102,11 +102,6 @@ class SparseIndex(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Return the index that `build` wrote, for reading."""
-        return cls(path)
 
     @classmethod
     @abstractmethod

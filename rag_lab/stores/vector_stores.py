@@ -209,9 +209,8 @@ def _fill_qdrant(client: Any, collection: str, rows: Rows, *, with_index: bool) 
 class FaissStore(EngineStore):
     """One graph by inner product, which of unit vectors is the cosine, in one file.
 
-    A graph that may only return few of its nodes must be searched ever wider to find them. So a filter that leaves few
-    rows is answered by comparing these rows one by one, which is exact and quick, and one that leaves many widens the
-    search by the share that it leaves.
+    A filter that leaves few rows is answered by comparing these, which is exact and quick; one that leaves many widens
+    the search by the share that it leaves, as a graph finds few of its nodes only by an ever wider search.
     """
 
     exact: ClassVar[bool] = False

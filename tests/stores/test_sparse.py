@@ -41,7 +41,7 @@ def name(request):
 def built(name, path, texts=TEXTS, analyzer="unicode"):
     ids = [f"t{number}" for number in range(len(texts))]
     SPARSE[name].build(path / name, ids, texts, analyzer)
-    return SPARSE[name].open(path / name)
+    return SPARSE[name](path / name)
 
 
 def bm25(texts, query, analyzer="unicode", k1=1.5, b=0.75):
@@ -131,7 +131,7 @@ def test_texts_without_terms_are_no_error(name, tmp_path):
 def test_it_is_the_same_after_its_folder_was_moved(name, tmp_path):
     here = built(name, tmp_path).search(["oven press", "ram"], 4)
     (tmp_path / name).rename(tmp_path / "moved")
-    assert SPARSE[name].open(tmp_path / "moved").search(["oven press", "ram"], 4) == here
+    assert SPARSE[name](tmp_path / "moved").search(["oven press", "ram"], 4) == here
 
 
 def test_no_file_holds_a_pickle(name, tmp_path):

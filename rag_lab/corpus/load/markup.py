@@ -151,8 +151,8 @@ def load_html(path: Path, source: str) -> Loaded:
 def decode_html(data: bytes) -> tuple[str, str]:
     """Return the text, and a warning where its encoding was guessed ("" else).
 
-    A mark at the beginning counts first; then UTF-8, where there are letters beyond ASCII and all are in it; then what
-    the file declares. A file that declares UTF-16 in letters of ASCII is not in it.
+    A mark at the beginning counts first; then UTF-8, where letters beyond ASCII are all in it; then what the file
+    declares, but for UTF-16 that is declared in letters of ASCII.
     """
     from webencodings import lookup
 

@@ -133,10 +133,7 @@ def _unpacks_to_more(data: bytes, start: int = 0) -> bool:
 
 
 def has_too_many_rules(page: Any) -> bool:
-    """Tell whether PyMuPDF's page draws more lines, or lines that cross at more places, than tables do.
-
-    They cross in as many squares of the page as have both an upright and a level line in them or beside them.
-    """
+    """Tell whether PyMuPDF's page draws more lines, or lines crossing at more places (squares), than tables do."""
     import numpy as np
 
     strokes = [item for path in page.get_cdrawings() for item in path["items"] if item[0] in ("l", "re", "qu")]
@@ -269,10 +266,7 @@ def named_pages(numbers: Iterable[int]) -> str:
 
 
 def load_pdf_tables(path: Path, source: str) -> Loaded:
-    """Read a PDF as `load_pdf` does, with each table that has ruled or filled cells as Markdown in its place.
-
-    A page with more drawn lines than tables have is read without looking for any, and named in a warning.
-    """
+    """Read a PDF as `load_pdf`, tables of ruled or filled cells as Markdown; a page with too many lines without any."""
     crowded: list[int] = []
 
     def read(page: Any) -> str:
@@ -327,10 +321,7 @@ def _uncropped(page: Any) -> Any:
 
 
 def _tables(page: Any, words: Sequence[tuple[Box, str]]) -> Iterator[tuple[str, frozenset[int]]]:
-    """Yield the tables with more than one row and column, as Markdown, and the numbers of the words in each.
-
-    What stands in one of them stands in no later one. Words have a box, where the reader of the page sees them.
-    """
+    """Yield the tables with more than one row and column, as Markdown, and numbers of the words in each, each once."""
     free = dict(enumerate(words))
     # PyMuPDF's model of a page's layout takes seconds a page and minutes on a drawing; ruled tables need none.
     for table in page.find_tables(use_layout=False).tables:

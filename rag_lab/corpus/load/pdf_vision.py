@@ -78,10 +78,7 @@ def _texts(text: str, spans: Iterable[Span]) -> list[str]:
 
 
 def _sentences(text: str, other: str) -> Iterator[str]:
-    """Yield the sentences of a text. What ends at a line's end is one where the other text has it as one.
-
-    A text layer does not tell a heading or a table's row from a line of a paragraph; a reading in Markdown does.
-    """
+    """Yield the sentences of a text; what ends at a line's end is one where the other text has it as one."""
     known = {_bare(unit) for unit in _texts(other, sentence_units(other))}
     for unit in _texts(text, sentence_units(text)):
         run = ""  # of lines, up to its end if it is known, and up to a known line else

@@ -59,8 +59,7 @@ class CellBudget:
 def markdown_table(rows: Iterable[Sequence[str]], budget: CellBudget | None = None) -> tuple[list[str], int]:
     """Return the lines of a table whose first row is its header, and how many rows were too long and left out.
 
-    Cells lose their line ends and surplus spaces; rows and columns that are empty throughout are left out. `budget` is
-    that of the file where it may hold more than one table.
+    Cells lose line ends and surplus spaces; empty rows and columns are left out. `budget` is that of the whole file.
     """
     cleaned = [[_cell(cell) for cell in row] for row in rows]
     filled = [row for row in cleaned if any(row)]
@@ -207,10 +206,7 @@ class Archive(zipfile.ZipFile):
 
 @contextmanager
 def opened_archive(path: Path, kind: str) -> Iterator[Archive]:
-    """Open an Office file whose parts, unpacked, are of a size that can be handled; `kind` is what it should be.
-
-    `zipfile` unpacks no part beyond the size that the archive declares, so the declared sizes can be relied on.
-    """
+    """Open an Office file whose parts are of a size, as declared and kept by `zipfile`, that can be handled."""
     check_kind(path, kind, _ZIP)
     try:
         archive = Archive(path)
@@ -245,11 +241,7 @@ def check_kind(path: Path, kind: str, mark: bytes) -> None:
 
 
 def parsed_part(archive: Archive, name: str, kind: str) -> Any:
-    """Return the root element of an XML part, None where the archive has no such part.
-
-    Entities are not expanded and nothing is fetched. The strict form of the format is read as the usual one, which has
-    other names for the same.
-    """
+    """Return the root element of an XML part, None where there is none; nothing is expanded or fetched."""
     from lxml import etree
 
     if name not in archive.namelist():

@@ -52,10 +52,7 @@ def transformers_copy(source: Path) -> Path:
 
 
 def token_counter(source: weights.Source, built: Callable[[], Any]) -> Count:
-    """Return what counts the tokens of a text as the tokenizer of transformers does, without marks around it.
-
-    `built` returns that tokenizer, where nothing is kept of it yet, or it is of a kind that cannot be kept.
-    """
+    """Return what counts a text's tokens as transformers does, without marks; `built` makes its tokenizer."""
     from tokenizers import Tokenizer
 
     def keep(target: Path) -> None:
@@ -296,10 +293,9 @@ class QueryLikelihoodScorer(OnCausalLM):
         return [lengths[passage] for _, passage in pairs]
 
     def _likelihoods(self, batch: Sequence[tuple[list[int], int]]) -> list[float]:
-        """Return the mean log-likelihoods of one batch.
+        """Return the mean log-likelihoods of one batch, padded on the right, where causal attention never looks.
 
-        Rows are padded on the right: causal attention never looks there, so no mask is needed and the fast kernel
-        runs. Logits are computed only from the first question of the batch on: the vocabulary is the dear part.
+        Logits are computed only from the first question of the batch on: the vocabulary is the dear part.
         """
         import torch
 

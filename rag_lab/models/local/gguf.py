@@ -306,11 +306,10 @@ def _llamacpp() -> Any:
 
 
 def stored_as(source: Path, kind: str) -> Path:
-    """Return the copy of a GGUF file with weights of this type, made on first use below the home folder.
+    """Return the copy of a GGUF file with weights of this type (of `TYPES`), made on first use below the home folder.
 
-    As llama.cpp's own quantizer does it: vectors stay as they are, embeddings keep at least eight bits, and where rows
-    are no multiples of a type's block, another type takes its place (`StoredType.instead`). Safe between processes.
-    `source` is a GGUF file whose weights are of any type that the library gguf can read, `kind` a key of `TYPES`.
+    As llama.cpp's quantizer does it: vectors stay, embeddings keep at least eight bits, and where rows are no multiples
+    of a type's block, another type takes its place (`StoredType.instead`). Safe between processes.
     """
     return keep_converted(
         f"{file_digest(source).rpartition(':')[2][:16]}-{kind}.gguf", lambda partial: _convert(source, partial, kind)

@@ -34,8 +34,7 @@ def token_bytes(tokenizer: Any) -> list[bytes] | None:
     """Return what each token writes, by its number, or None where the tokenizer is of neither common kind.
 
     Byte-level BPE (GPT-2, Qwen, SmolLM, Llama 3) has a letter for each byte; SentencePiece (Gemma, Llama 2, Mistral)
-    marks spaces and has tokens for single bytes. Others join words by rules of their own. A number without a token
-    writes nothing.
+    marks spaces and has tokens for single bytes. A number without a token writes nothing.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
@@ -190,10 +189,7 @@ class Thought:
 
 @dataclass(eq=False)
 class ReplyGuide:
-    """Says which token may come next, and when the reply is over; every token is told to it by `take`.
-
-    `max_tokens` is of the reply alone. `ends` are the tokens that end it, which a thought cannot.
-    """
+    """Says which token may come next, and when a reply of `max_tokens`, ended by `ends`, is over; `take` tells it."""
 
     max_tokens: int
     ends: tuple[int, ...]

@@ -141,16 +141,12 @@ class LlamaCppServer:
 class LlamaCppChat(LocalModel):
     """A GGUF model: the packaged `smollm2`, or the path of a .gguf file. Calls from several threads take turns.
 
-    A reply depends on its request alone, not on the requests before or beside it: see `LlamaCppServer`. With
-    `max_tokens` no reply is longer, whatever is asked for: a small model that judges runs on until it is stopped.
-
-    Thinking is ended at its budget by llama.cpp's sampler (`common/reasoning-budget.h`), which writes the closing mark;
-    the reply goes on from there, held to the schema. A template that opens thinking unasked is closed at once. Where
-    the context is too small for both, the reply keeps its length and the thought gets what is left.
+    A reply depends on its request alone (see `LlamaCppServer`), and is never longer than `max_tokens`. Thinking is
+    ended at its budget by llama.cpp's sampler (`common/reasoning-budget.h`); the reply goes on from there, held to the
+    schema. Where the context is too small for both, the reply keeps its length and the thought gets what is left.
 
     Args:
-        weights: the type that they are stored in, a key of `gguf.TYPES`, or `given` for the file as it is. The
-            default is Q8_0 for the packaged model, and as it is for another.
+        weights: the type that they are stored in, of `gguf.TYPES`, or `given` for the file's; '': Q8_0 of the packaged.
         kv: the type of the cache of keys and values, one of `gguf.KV_TYPES`; 16 bits where None.
         batch: tokens of a prompt that are read at a time; llama.cpp's own 512 where None.
     """

@@ -38,10 +38,9 @@ _VERSION = 4  # of how replies are decoded; they depend on the library for schem
 
 
 def sampling_of(config: Any, card: Any, request: ChatRequest, thinks: bool) -> dict[str, Any]:
-    """Return the arguments of `GenerationConfig` for a request that the model thinks about or not.
+    """Return the arguments of `GenerationConfig` for a request, by a model's `config` and generation `card`.
 
-    `config` is the model's configuration, `card` its generation configuration. A temperature of 0 is greedy, but for
-    thoughts, which then have the card's temperature.
+    A temperature of 0 is greedy, but for thoughts, which then have the card's temperature.
     """
     thinking = thinks and request.thinking
     if not is_sampled(request, thinks):
@@ -66,9 +65,8 @@ def generate_replies(
 ) -> list[ChatReply]:
     """Return one reply for each request, in order.
 
-    A prompt that leaves no room for a reply or that the template refuses is an error reply, and so is a schema that
-    cannot be followed. Where the GPU's memory is too full for a batch, it is asked in halves, each again in halves; one
-    prompt that does not fit alone is an error reply.
+    Refused by a template or schema, or without room, it is an error reply. Where the GPU's memory is too full for a
+    batch, it is asked in halves, down to one prompt, which is then an error reply.
     """
     import torch
 

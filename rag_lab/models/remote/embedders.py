@@ -41,19 +41,17 @@ class RemoteEmbedder(protocols.EmbedsByKind, RemoteModel):
 
     def text_tokens(self, texts: Sequence[str], kind: protocols.TextKind) -> list[int]:
         """Return an upper estimate of each text's tokens, its prefix included: the tokenizer is the server's."""
-        return [truncation.estimated_tokens(text) + _AROUND for text in self._prefixed(kind, texts)]
-
-    def _prefixed(self, kind: protocols.TextKind, texts: Sequence[str]) -> list[str]:
-        prefix = self.options.document_prefix if kind == "document" else self.options.query_prefix
-        return [prefix + text for text in texts]
+        prefix = getattr(self.options, f"{kind}_prefix")
+        return [truncation.estimated_tokens(prefix + text) + _AROUND for text in texts]
 
     def _embed(self, kind: protocols.TextKind, texts: Sequence[str]) -> protocols.Vectors:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         _ = self._client  # a missing key is one error, before any thread starts
+        prefix = getattr(self.options, f"{kind}_prefix")
         found = self._call_all(
             partial(self._ask, is_query=kind == "query"),
-            list(batches(self._prefixed(kind, texts), self.options.batch_size)),
+            list(batches([prefix + text for text in texts], self.options.batch_size)),
             lambda batch: sum(map(truncation.estimated_tokens, batch)),
         )
         rows = list(itertools.chain.from_iterable(found))
@@ -137,10 +135,7 @@ _check_rows = replies.check_of(
 
 
 class OpenAIEmbedder(openai.OpenAIModel, RemoteEmbedder):
-    """An embedding model, e.g. `text-embedding-3-small`; see `RemoteEmbedder`.
-
-    Texts go out as they are: LangChain's class would cut them into tokens of OpenAI's own models first, whatever the
-    server, so the client beneath it is asked.
+    """An embedding model, e.g. `text-embedding-3-small`; LangChain's class would cut texts into OpenAI's tokens first.
 
     `context` is the most tokens of one text that the model reads, where its server truncates longer ones without a
     word; OpenAI's own and vLLM refuse them.

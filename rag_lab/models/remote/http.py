@@ -49,8 +49,7 @@ class Failure:
 def classify(error: Exception) -> Failure:
     """Return what `error`, raised by LangChain or a provider's client, means.
 
-    Only what the server says of this very request lasts. Whatever else goes wrong, an unknown exception of a library
-    included, may be the work of a gateway, a proxy or a day: it is transient, so that nobody remembers it.
+    Only what the server says of this very request lasts; whatever else goes wrong is transient, so nobody remembers it.
     """
     chain: list[BaseException] = []
     link: BaseException | None = error
@@ -219,10 +218,8 @@ class Endpoint:
         return response.json() if response.content else None
 
     def problem(self, path: str, *, must_exist: bool = False) -> str:
-        """Return why the server cannot be asked, in one sentence, or ''.
-
-        Any answer will do but one that rejects the key or tells of a failure; where `path` must exist, that it does not
-        is a problem, too.
+        """Return why the server cannot be asked, in one sentence, or ''; any answer will do but a failure or rejected
+        key.
         """
         _ = self._client  # its library is imported before the time runs
         try:

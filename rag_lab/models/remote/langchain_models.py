@@ -50,11 +50,7 @@ def highest_within(levels: Sequence[str], tokens: int) -> str:
 
 
 def is_another(asked: str, told: str) -> bool:
-    """Tell whether `told`, by which a server answered, is clearly another model than `asked`.
-
-    Servers add folders, dates, versions and endings (`models/gemma-3.gguf`, `gpt-4o-2024-08-06`), and an alias of
-    theirs that ends in `latest` may stand for anything.
-    """
+    """Tell whether a server answered as clearly another model than `asked`, with folders and versions aside."""
     if not told or _ALIAS.search(asked):
         return False
     names = [name.casefold().rpartition("/")[2].removesuffix(".gguf") for name in (asked, told)]
@@ -225,10 +221,7 @@ def adapted(kind: Kind, module: Module, what: str) -> Any:
 
 
 class LangChainCustomChat(LangChainChat):
-    """A chat model of LangChain's that somebody else made.
-
-    What it was made with is kept; temperature, seed and the limit of tokens that were left open are the request's.
-    """
+    """A chat model of LangChain's that somebody made; temperature, seed and length left open are the request's."""
 
     def __init__(self, module: Module) -> None:
         known = module.value._get_ls_params()
@@ -283,10 +276,7 @@ class _Adapted:
 
 
 def described(made: Any) -> Mapping[str, Any]:
-    """Return an object's class, with the digest of its source and its package's version, and what it was made with.
-
-    Secrets and what is no plain value are left out; an object within it is described alike.
-    """
+    """Return an object's class, with source and version, and the plain values it was made with, no secrets."""
     kind = type(made)
     try:
         version = metadata.version(kind.__module__.partition(".")[0].replace("_", "-"))

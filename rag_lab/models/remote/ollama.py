@@ -270,10 +270,9 @@ def _with_usage(message: AIMessage, read: int, written: int, thought: int) -> AI
 
 
 class OllamaChat(OllamaModel, LangChainChat):
-    """A model of an Ollama server, e.g. `qwen3:8b`. JSON schemas are enforced by the server.
+    """A model of an Ollama server, as `ollama list` has it, e.g. `qwen3:8b`; the server enforces JSON schemas.
 
-    Its name is as `ollama list` has it. `context` is the window that the server makes for prompt and reply
-    (`num_ctx`), one for each call that it takes at a time (OLLAMA_NUM_PARALLEL): more needs more memory.
+    `context` is the window (`num_ctx`) of prompt and reply, of each call at a time (OLLAMA_NUM_PARALLEL).
     """
 
     constrains_json = True
@@ -311,10 +310,8 @@ class OllamaChat(OllamaModel, LangChainChat):
             raise ModelError(f"{self.name} sees no images; take a model of Ollama that does, such as gemma3:4b.")
 
     def invoke(self, messages: list[BaseMessage], request: ChatRequest) -> AIMessage:
-        """Ask, and end thinking at its budget.
-
-        Where the budget is spent before the reply has ended, or the reply is longer than `max_tokens`, the model is
-        asked for the reply alone, behind its thought as far as that went.
+        """Ask, and end thinking at its budget: a reply that is not over, or too long, is asked for alone behind its
+        thought.
         """
         from langchain_core.messages import AIMessage
 
@@ -355,10 +352,7 @@ class OllamaChat(OllamaModel, LangChainChat):
     def _ask(
         self, messages: list[BaseMessage], request: ChatRequest, most_tokens: int, *, think: bool | str
     ) -> AIMessage:
-        """Return the reply of one call with its tokens of thought, and those of the prompt that were without effect.
-
-        The server counts thought and reply together; they are shared out by their lengths in bytes.
-        """
+        """Return the reply of one call with its tokens of thought, by bytes, and those of the prompt without effect."""
         options = {
             "num_ctx": self.context_tokens,
             "num_predict": most_tokens,

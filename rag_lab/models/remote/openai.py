@@ -70,10 +70,7 @@ class OpenAIModel(RemoteModel):
 
 @cache
 def _efforts(name: str) -> tuple[tuple[str, ...], bool]:
-    """Return the efforts that OpenAI's model of this name takes, the least first, and whether without one it samples.
-
-    There are none where it does not reason; of a name that nobody knows, it may sample.
-    """
+    """Return the efforts that OpenAI's model of this name takes, the least first, and whether it samples without."""
     from langchain_openai import ChatOpenAI
 
     profile = ChatOpenAI(model=_DATE.sub("", name), api_key=lambda: "none").profile or {}

@@ -36,10 +36,7 @@ _check_models = replies.check_of(replies.object_of({"data": list_schema(_MODEL)}
 
 
 class RemoteScorer(RemoteModel):
-    """Scores pairs by a server's model, through the route that Cohere made.
-
-    `base_url` holds `/v1` or `/v2` where the server's route stands below that.
-    """
+    """Scores pairs by a server's model, through Cohere's route, which stands below `base_url` (with `/v1` or `/v2`)."""
 
     kind = "reranking"
     address: str  # where `base_url` is left out
@@ -193,11 +190,7 @@ class TeiScorer(RemoteScorer):
 
 
 class VllmScorer(RemoteScorer):
-    """A cross-encoder of a vLLM server, or of another with its route (llama.cpp, Infinity).
-
-    A pair is cut at `max_tokens`, else at what the server says that its model reads; where neither is known, the
-    server decides.
-    """
+    """A cross-encoder of a vLLM server, or of a like one; it cuts pairs at `max_tokens`, or what it says."""
 
     provider = "vllm"
     address = "http://127.0.0.1:8000"

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -77,8 +76,8 @@ class Sent:
 def next_moment(sent: Sequence[Sent], now_s: float, tokens: int, rates: Rates) -> float:
     """Return when a request of `tokens` may be sent, in seconds, so that no minute holds more than `rates`.
 
-    It is not before the last of `sent`, which are in order. A request of more tokens than a minute takes waits for a
-    minute of its own. Source: the sliding window log of rate limiting.
+    It is not before the last of `sent`, in order; one of more tokens waits for a minute of its own (sliding window
+    log).
     """
     at_s = max([now_s, *(one.at_s for one in sent[-1:])])
     if rates.requests is not None and len(sent) >= (most := max(1, int(rates.requests))):
@@ -94,10 +93,7 @@ def next_moment(sent: Sequence[Sent], now_s: float, tokens: int, rates: Rates) -
 
 
 class RateLimitStore:
-    """The paces of all models, in the file at `path`. Each call opens its own connection, so threads may share it.
-
-    Moments are kept by the clock of the store, and given by that of whoever asks: clocks of machines differ.
-    """
+    """The paces of all models, in the file at `path`, by the clock of the store; threads may share it."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self.path = path
@@ -105,7 +101,7 @@ class RateLimitStore:
 
     def reserve(self, model: str, tokens: int, rates: Rates) -> float:
         """Return when a request may be sent, in seconds of the clock; it is counted as sent then."""
-        with self._opened() as database, database:
+        with opened_store(self.path, _SCHEMA) as database, database:
             database.lock()
             now_s = self.clock() + (ahead_s := _ahead_s(database))
             database.execute("DELETE FROM sent WHERE at <= ?", (now_s - WINDOW_S,))
@@ -122,13 +118,13 @@ class RateLimitStore:
         """Return until when all requests to the model wait, as its server is full; a past moment where it is not."""
         if not is_there(self.path):
             return 0.0
-        with self._opened() as database:
+        with opened_store(self.path, _SCHEMA) as database:
             ahead_s = _ahead_s(database)
             return _breaker(database, model, self.clock() + ahead_s)[0] - ahead_s
 
     def refuse(self, model: str, wait_s: float) -> bool:
         """Note that too many requests were sent; return whether the server is full: then all wait `wait_s` seconds."""
-        with self._opened() as database, database:
+        with opened_store(self.path, _SCHEMA) as database, database:
             database.lock()
             now_s = self.clock() + _ahead_s(database)
             database.execute("DELETE FROM refusals WHERE at <= ?", (now_s - WINDOW_S,))
@@ -149,9 +145,6 @@ class RateLimitStore:
             database.execute("DELETE FROM sent WHERE model = ? AND at > ? AND at < ?", (model, now_s, until_s))
             database.execute(_OPEN, (model, until_s, per_second))
             return True
-
-    def _opened(self) -> AbstractContextManager[Database]:
-        return opened_store(self.path, _SCHEMA)
 
 
 def _ahead_s(database: Database) -> float:

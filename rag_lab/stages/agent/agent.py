@@ -172,10 +172,7 @@ class Agent(ChatStage):
         return replace(outcome, replayed_s=earlier_s)
 
     def visit(self, state: State, visit: Visit | None, *stages: Stage) -> State:
-        """Return the state after these stages; they add a visit themselves, or it is the one that is named.
-
-        A stage that added none could not read its model's reply: the walk is broken.
-        """
+        """Return the state after these stages; one that adds no visit (nor is `visit` named) has broken the walk."""
         before = trace = state["trace"]
         for stage in stages:
             (trace,) = run_stage(stage, [trace], self.memory, replayed=self.replayed)

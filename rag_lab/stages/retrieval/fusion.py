@@ -165,10 +165,9 @@ class Combine(BuiltInStage):
 
 
 def _fused(trace: Trace, searches: Sequence[str], k: int, min_score: float | None) -> Exchange:
-    """`(lists, k) -> [(id, score)]`; `lists` has the `[(id, score)]` of each search by its name, best first.
+    """`(lists, k) -> [(id, score)]`, of `[(id, score)]` by search; the best k from `min_score` on stay.
 
-    At most `k` units are kept by falling score, none below `min_score`. A unit keeps the child of the search that ranks
-    it highest.
+    A unit keeps the child of the search that ranks it highest.
     """
     lists = {name: [(hit.parent_id, hit.score) for hit in trace.hits.get(name, ())] for name in searches}
     if not any(lists.values()):
@@ -198,10 +197,8 @@ def _fused(trace: Trace, searches: Sequence[str], k: int, min_score: float | Non
 class Merge(BuiltInStage):
     """Put base and HyDE hits together, each unit once, at most `limit`; where one search alone found any, they stay.
 
-    `rrf` fuses them by reciprocal rank. `base_first` has all base hits in their order, then HyDE's that are not among
-    them: cosines with two texts have no common scale, so a hit's score is then 1 / place.
-
-    That nothing was found is a result: the retrieval measures are 0, and the reader has to do without.
+    `rrf` fuses them by reciprocal rank. `base_first` has all base hits, then HyDE's others, with the score 1 / place:
+    cosines with two texts have no common scale. That nothing was found is a result, too.
     """
 
     limit: int

@@ -233,10 +233,7 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
 
 
 def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question] = ()) -> None:
-    """Build what the searches among `stages` read for these questions, where it is missing: none is charged with it.
-
-    Where a custom search cannot be built, each question says so.
-    """
+    """Build what searches read for these questions, so that none is charged; an error of custom code is theirs."""
     weights, retrieval = _weights(parts), parts.retrieval
     if "dense" in weights or parts.query.hyde != "none":
         parts.index.ensure_vectors()

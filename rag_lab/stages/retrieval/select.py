@@ -108,11 +108,7 @@ def before_largest_drop(scores: Sequence[float]) -> int:
 
 @dataclass(frozen=True)
 class Select(BuiltInStage):
-    """Cut and diversify `ranked`, then keep the first `keep`.
-
-    MMR compares the best children of the hits by the embedding model; relevance is the hit's score, scaled to [0, 1]
-    over what is left after the cut.
-    """
+    """Cut and diversify `ranked`, then keep `keep`; MMR's relevance is the score scaled to [0, 1] after the cut."""
 
     index: CorpusIndex
     embedder: Embedder | None  # for `mmr` alone
