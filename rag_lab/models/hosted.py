@@ -88,12 +88,7 @@ def host_folder() -> Path | None:
     """Return the folder that the environment names, where it is on this machine and its sweep runs; else None."""
     given = os.environ.get(HOST_VARIABLE, "")
     folder = Path(given)
-    return folder if given and given != OFF and is_open(folder) else None
-
-
-def is_open(folder: Path) -> bool:
-    """Tell whether the sweep that made the folder runs, on this machine."""
-    return owner_runs(folder) is True
+    return folder if given and given != OFF and owner_runs(folder) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +208,7 @@ def error_received(written: Mapping[str, str], model: str) -> errors.RagLabError
 
 def _start(folder: Path, name: str, kind: str, model: str) -> bool:
     """Start the process that holds a model and wait until it listens; return False where it died before it did."""
-    if not is_open(folder):
+    if not owner_runs(folder):
         raise ModelError(f"The sweep has ended, and with it the process that held {redact_value(model)}.")
     with FileLock(folder / "starting.lock"):
         try:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, peak_of
+from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, owner_runs, peak_of
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models import hosted, providers, shared, weights
@@ -155,7 +155,7 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print goes to the log
 
     def end_with_sweep() -> None:
-        while hosted.is_open(folder):
+        while owner_runs(folder):
             time.sleep(_LOOK_EVERY_S)
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)

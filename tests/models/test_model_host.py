@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_lab._kit.machine import owner_runs
 from rag_lab.errors import ConfigError, DamagedFile, ModelError, RagLabError
 from rag_lab.models.hosted import (
     CALLS,
@@ -16,7 +17,6 @@ from rag_lab.models.hosted import (
     error_received,
     error_sent,
     host_folder,
-    is_open,
     model_host,
     model_processes,
     receive,
@@ -60,12 +60,12 @@ def test_a_user_may_switch_it_off(monkeypatch):
 def test_the_place_of_a_sweep_that_was_killed_is_closed():
     done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True)
     folder = Path(done.stdout.strip())
-    assert folder.is_dir() and not is_open(folder)
+    assert folder.is_dir() and not owner_runs(folder)
 
 
 def test_the_place_of_another_machine_is_closed(tmp_path):
     (tmp_path / "owner.json").write_text(json.dumps(["elsewhere", "", os.getpid(), "1"]))
-    assert not is_open(tmp_path)
+    assert not owner_runs(tmp_path)
 
 
 def test_the_longest_unused_comes_first(tmp_path):
