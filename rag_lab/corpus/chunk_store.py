@@ -223,20 +223,18 @@ class FoundChunks:
         `found` is the id of a child or a parent; the text of one, or a piece of it; or an object with `page_content`
         and `metadata`, of which `chunk_id` is such an id, and `source` and `page` tell equal texts apart.
         """
+        metadata = {"chunk_id": found} if isinstance(found, str) else found.metadata
+        name = str(metadata.get("chunk_id", ""))
+        if name in self._by_id:
+            return [[self._by_id[name]]]
+        if name in self._by_parent:
+            return [self._by_parent[name]]
         if isinstance(found, str):
-            return self._named(found) or self._with_text(found)
-        metadata = found.metadata
-        if named := self._named(str(metadata.get("chunk_id", ""))):
-            return named
+            return self._with_text(found)
         source, page = "/" + str(metadata.get("source", "")).replace("\\", "/"), metadata.get("page")
         units = self._with_text(found.page_content)
         units.sort(key=lambda unit: (not source.endswith(f"/{unit[0].source}"), page != unit[0].page))
         return units
-
-    def _named(self, name: str) -> list[Children]:
-        if name in self._by_id:
-            return [[self._by_id[name]]]
-        return [self._by_parent[name]] if name in self._by_parent else []
 
     def _with_text(self, text: str) -> list[Children]:
         words = " ".join(text.split())
