@@ -29,7 +29,6 @@ from rag_lab._kit.digest import source_digest
 from rag_lab._kit.registry import FACTORY, Module, from_object, parse_parameters
 from rag_lab.corpus.config import BY_SUFFIX, FILE_READERS, CorpusConfig
 from rag_lab.corpus.load import loader as loading
-from rag_lab.corpus.load.loader import Loaded, Loader, LoadError
 from rag_lab.corpus.load.pdf_vision import PAGES, VisionPdf
 from rag_lab.corpus.normalize import normalize_documents
 from rag_lab.errors import ConfigError, RagLabError
@@ -207,7 +206,7 @@ _LIBRARIES = ("charset-normalizer", "webencodings", "lxml", "mammoth", "python-c
 _PDF = {"text": "pdf_text", "tables": "pdf_tables", "pdfium": "pdfium", "vision": "pdf_text"}
 
 
-def file_reader_of(reader: Any) -> tuple[Loader, Mapping[str, Any]]:
+def file_reader_of(reader: Any) -> tuple[loading.Loader, Mapping[str, Any]]:
     """Return the loader that a name, or an object, stands for, and whatever can change what it reads."""
     if isinstance(reader, str) and reader in FILE_READERS.built_in:
         return FILE_READERS.find(reader).value, {"name": reader}
@@ -238,18 +237,18 @@ class CustomFileReader:
     def __init__(self, module: Module) -> None:
         self.code = CustomCode(module, f"file reader {module.name!r}")
 
-    def __call__(self, path: Path, source: str) -> Loaded:
+    def __call__(self, path: Path, source: str) -> loading.Loaded:
         """Read a file."""
         try:
-            loaded: Loaded = self.code.call(path, accept=lambda returned: self._accepted(returned, source))
+            loaded: loading.Loaded = self.code.call(path, accept=lambda returned: self._accepted(returned, source))
         except CustomCodeError as error:
-            raise LoadError(f"{error}.", lasting=False) from None
+            raise loading.LoadError(f"{error}.", lasting=False) from None
         return loaded
 
-    def _accepted(self, returned: Any, source: str) -> Loaded:
+    def _accepted(self, returned: Any, source: str) -> loading.Loaded:
         if isinstance(returned, str):
-            return Loaded((Document(source, None, returned),))
-        if isinstance(returned, Loaded):
+            return loading.Loaded((Document(source, None, returned),))
+        if isinstance(returned, loading.Loaded):
             loaded = returned
         elif isinstance(returned, Sequence) and not isinstance(returned, bytes):
             texts = [getattr(item, "page_content", item) for item in returned]
@@ -262,7 +261,7 @@ class CustomFileReader:
                 Document(source, page, cast(str, text), str(each.get("title") or ""))
                 for page, text, each in zip(pages, texts, about, strict=True)
             )
-            loaded = Loaded(tuple(documents))
+            loaded = loading.Loaded(tuple(documents))
         else:
             raise CustomCodeError(
                 f"the {self.code.what} returned {type(returned).__name__} where text, or texts, are due"
@@ -296,7 +295,7 @@ class Reading:
                 f"corpus.pdf: {config.pdf} needs {library}, which is not installed; set corpus.pdf to {other} or "
                 f"install {library}."
             ) from None
-        loader: Loader = FILE_READERS.find(_PDF[config.pdf]).value
+        loader: loading.Loader = FILE_READERS.find(_PDF[config.pdf]).value
         if vision is not None:
             call = partial(worker.call, seconds=config.file_seconds)
             memory = Memory(home / "vision.sqlite")
@@ -305,11 +304,11 @@ class Reading:
         named = {suffix: file_reader_of(reader) for suffix, reader in {**config.readers, **overrides}.items()}
         self._custom = {suffix: dict(identity) for suffix, (_, identity) in named.items()}
         readers = {suffix: reader for suffix, (reader, _) in named.items()}
-        self.loaders: Mapping[str, Loader] = {**LOADERS, ".pdf": loader, **readers}
+        self.loaders: Mapping[str, loading.Loader] = {**LOADERS, ".pdf": loader, **readers}
         self._seconds = config.file_seconds
         self._libraries = {name: version(name) for name in _LIBRARIES}  # looked up on disk, and asked for each file
 
-    def load(self, path: Path, source: str) -> Loaded:
+    def load(self, path: Path, source: str) -> loading.Loaded:
         """Read one file; see `load_bounded`."""
         return load_bounded(path, source, self.loaders, self._seconds)
 

@@ -18,7 +18,6 @@ from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
 from rag_lab.stores import engine
 from rag_lab.stores.config import STORES, VECTOR_STORES, StoreConfig
-from rag_lab.stores.engine import QUANTIZED_VERSION
 
 _FOLDER = "own"
 
@@ -128,7 +127,7 @@ def identity(store: StoreConfig, override: Any = None) -> dict[str, Any]:
         store_class(store.name)
         versions = {name: version(name) for name in STORES[store.name].distributions}
         found = {"name": store.name, "url": store.url, "libraries": versions}
-        return found if store.vectors == "float32" else found | {"vectors": [store.vectors, QUANTIZED_VERSION]}
+        return found if store.vectors == "float32" else found | {"vectors": [store.vectors, engine.QUANTIZED_VERSION]}
     built, _, name = _load(store.name, override)
     source = source_digest(built if hasattr(built, "__qualname__") else type(built))
     return {"name": name, "url": store.url, "source": source, "version": getattr(built, "version", 0)}
