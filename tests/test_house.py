@@ -154,15 +154,15 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 MOST_LINES = {
     "ground": 1_419,  # 1_100
     "_kit": 1_902,  # 1_800
-    "memory": 1_184,  # 1_300
-    "models": 7_136,  # 7_300
-    "stores": 1_580,  # 1_500
-    "corpus": 4_843,  # 4_600
-    "data": 2_193,  # 2_100
-    "stages": 4_703,  # 4_100
+    "memory": 1_179,  # 1_300
+    "models": 7_040,  # 7_300
+    "stores": 1_560,  # 1_500
+    "corpus": 4_795,  # 4_600
+    "data": 2_180,  # 2_100
+    "stages": 4_629,  # 4_100
     "sources": 1_132,  # 700
-    "assistant": 576,  # 750
-    "questions": 893,  # 600
+    "assistant": 566,  # 750
+    "questions": 890,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_464,  # 3_500
     "evaluation": 3_013,  # 3_300
@@ -178,7 +178,7 @@ MOST_MODULES = 280
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 21  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 20  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other
