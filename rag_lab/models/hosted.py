@@ -31,7 +31,6 @@ from rag_lab import errors
 from rag_lab._kit.digest import digest
 from rag_lab._kit.machine import OWNER_FILE, Process, owner_runs, remove_scratch, write_owner
 from rag_lab._kit.registry import Kind
-from rag_lab.errors import ConfigError, ModelError
 from rag_lab.models import providers
 from rag_lab.models.local.local_model import LocalModel
 from rag_lab.models.protocols import ChatReply, ChatRequest
@@ -57,7 +56,9 @@ def model_budget_mb() -> float | None:
     with suppress(ValueError):
         budget_gb = float(given)
     if not 0.0 < budget_gb < float("inf"):
-        raise ConfigError(f"{BUDGET_VARIABLE} is {given!r}; give a positive number of gigabytes, such as 16, or none.")
+        raise errors.ConfigError(
+            f"{BUDGET_VARIABLE} is {given!r}; give a positive number of gigabytes, such as 16, or none."
+        )
     return budget_gb * 1024
 
 
@@ -209,7 +210,7 @@ def error_received(written: Mapping[str, str], model: str) -> errors.RagLabError
 def _start(folder: Path, name: str, kind: str, model: str) -> bool:
     """Start the process that holds a model and wait until it listens; return False where it died before it did."""
     if not owner_runs(folder):
-        raise ModelError(f"The sweep has ended, and with it the process that held {redact_value(model)}.")
+        raise errors.ModelError(f"The sweep has ended, and with it the process that held {redact_value(model)}.")
     with FileLock(folder / "starting.lock"):
         try:
             Client(socket_path(folder, name), "AF_UNIX").close()
@@ -258,7 +259,7 @@ def _ask(folder: Path, name: str, call: Mapping[str, Any]) -> Any:
             if "ended" not in reply:  # else its memory was needed, and another process follows
                 PEAKS_MB[name] = max(PEAKS_MB.get(name, 0), reply["peak_mb"] or 0)
                 return reply["value"]
-    raise ModelError(
+    raise errors.ModelError(
         f"The process that holds {shown} died, and once more when it was started again; the usual cause "
         "is that memory ran out: choose a smaller model, or one that is held in fewer bits."
     )

@@ -23,7 +23,7 @@ from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, owner_runs, 
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models import hosted, providers, shared, weights
-from rag_lab.models.local.causal import transformers_copy
+from rag_lab.models.local.causal import device_or_default, transformers_copy
 from rag_lab.models.local.gguf import gguf_metadata
 from rag_lab.models.model_card import gguf_cache, model_card
 
@@ -81,8 +81,6 @@ class ModelProcess:
         made = shared.model_of(kind, model)
         device = made.runs_on
         if device != "cpu":  # torch is asked where nobody has said; `cuda`, whichever of several
-            from rag_lab.models.local.causal import device_or_default
-
             device = device_or_default(device).partition(":")[0]
         need_mb = foretold_mb(kind, model)
         make_room(folder, need_mb, device, _end)

@@ -18,7 +18,6 @@ from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.records import Remembered, Trace, Turn
 from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
-from rag_lab.stages.stage import BuiltInStage, ChatStage, Outcome, Parts, Stage, chat_outcome
 
 REMEMBER = "remember"
 Turns = tuple[Turn, ...]
@@ -35,7 +34,7 @@ _EXAMPLES: tuple[tuple[str, str, str], ...] = SHIPPED_PROMPTS["summary"]["exampl
 _ASKED = "Notes so far: {}\n\nConversation:\n{}\n\nNotes:"
 
 
-def conversation_stage(parts: Parts) -> Stage:
+def conversation_stage(parts: base.Parts) -> base.Stage:
     """Return what remembers the turns before a question."""
     conversation = parts.conversation
     if conversation.memory in _SUMMARIES:
@@ -53,7 +52,7 @@ def conversation_stage(parts: Parts) -> Stage:
 
 
 @dataclass(frozen=True)
-class LastTurns(BuiltInStage):
+class LastTurns(base.BuiltInStage):
     """Remember the last `n` turns before each question; what was said before them is forgotten, as the record says."""
 
     n: int
@@ -62,12 +61,12 @@ class LastTurns(BuiltInStage):
     reads = ("question.history",)
     writes = ("remembered",)
 
-    def outcome(self, trace: Trace) -> Outcome:
+    def outcome(self, trace: Trace) -> base.Outcome:
         """Keep the last turns of one trace."""
         history = trace.question.history
         kept = history[max(0, len(history) - self.n) :]
         reason = "" if len(kept) == len(history) else f"{len(kept)} of {len(history)} turns are remembered"
-        return Outcome({"remembered": Remembered(len(history), kept)}, reason=reason, seconds=0.0)
+        return base.Outcome({"remembered": Remembered(len(history), kept)}, reason=reason, seconds=0.0)
 
 
 @dataclass
@@ -84,7 +83,7 @@ class _Conversation:
 
 
 @dataclass(frozen=True)
-class Summarize(ChatStage):
+class Summarize(base.ChatStage):
     """Sum up every `every` turns by `model`, in at most `max_tokens`; else the last turns are remembered."""
 
     every: int
@@ -100,7 +99,7 @@ class Summarize(ChatStage):
     reads = ("question.history",)
     writes = ("remembered",)
 
-    def run(self, traces: Sequence[Trace]) -> list[Outcome]:
+    def run(self, traces: Sequence[Trace]) -> list[base.Outcome]:
         """Return a summary with the turns since, or the last turns alone, for each trace."""
         conversations = [self._conversation(trace) for trace in traces]
         while waiting := [one for one in conversations if one.blocks and not one.error]:
@@ -117,10 +116,12 @@ class Summarize(ChatStage):
             if one.error:
                 kept = history[max(0, n - self.every) :]
                 reason = f"no summary: {one.error}; {len(kept)} of {n} turns are remembered"
-                outcomes.append(chat_outcome(total, {"remembered": Remembered(n, kept)}, "fallback", reason))
+                outcomes.append(base.chat_outcome(total, {"remembered": Remembered(n, kept)}, "fallback", reason))
                 continue
             reason = f"{one.n_summed} of {n} turns are summed up" if one.n_summed else ""
-            outcomes.append(chat_outcome(total, {"remembered": Remembered(n, one.rest, one.summary)}, reason=reason))
+            outcomes.append(
+                base.chat_outcome(total, {"remembered": Remembered(n, one.rest, one.summary)}, reason=reason)
+            )
         return outcomes
 
     def requests(self, traces: Sequence[Trace]) -> list[ChatRequest]:

@@ -14,7 +14,6 @@ from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Remembered, Trace
 from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate, RepairError, read_json
-from rag_lab.stages.stage import ChatStage, CustomStage, Exchange, Off, Outcome, Parts, Stage, chat_outcome, stage_of
 from rag_lab.stages.steps import FOLLOW_UPS, UNDERSTANDINGS
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -46,11 +45,11 @@ UNDERSTANDING_SCHEMA = base.object_schema(
 )
 
 
-def understand_stages(parts: Parts) -> tuple[Stage, Stage]:
+def understand_stages(parts: base.Parts) -> tuple[base.Stage, base.Stage]:
     """Return what understands the question, and what writes other phrasings of it."""
     query = parts.query
-    understand: Stage = Off(UNDERSTAND)
-    rephrase: Stage = Off(REPHRASE)
+    understand: base.Stage = base.Off(UNDERSTAND)
+    rephrase: base.Stage = base.Off(REPHRASE)
     only_follow_ups = query.rewrite == FOLLOW_UPS and query.hyde not in ("classified", "suggested")
     if query.understands or UNDERSTAND in parts.overrides:
         prompt, writes = parts.prompts.get("understanding"), LlmUnderstanding.writes
@@ -59,8 +58,10 @@ def understand_stages(parts: Parts) -> tuple[Stage, Stage]:
                 parts.chat("understanding", UNDERSTAND), parts.seed, prompt, only_follow_ups
             )
         }
-        custom = partial(CustomStage, "CustomUnderstanding", UNDERSTAND, ("question.text",), writes, _understood, {})
-        understand = stage_of(UNDERSTANDINGS, UNDERSTAND, query.understanding, parts, llm, custom)
+        custom = partial(
+            base.CustomStage, "CustomUnderstanding", UNDERSTAND, ("question.text",), writes, _understood, {}
+        )
+        understand = base.stage_of(UNDERSTANDINGS, UNDERSTAND, query.understanding, parts, llm, custom)
     if query.phrasings:
         chat, prompt = parts.chat("understanding", REPHRASE), parts.prompts.get("phrasings")
         rephrase = Rephrase(chat, query.phrasings, parts.seed, prompt)
@@ -78,7 +79,7 @@ class Understanding(BaseModel):
 
 
 @dataclass(frozen=True)
-class LlmUnderstanding(ChatStage):
+class LlmUnderstanding(base.ChatStage):
     """Ask for class, rewrite and HyDE suggestion, of follow-ups alone where asked so; an unread reply is a fallback."""
 
     seed: int = 0
@@ -100,17 +101,17 @@ class LlmUnderstanding(ChatStage):
         seed = self.seed + trace.repeat
         return [ChatRequest(messages, max_tokens=128, seed=seed, json_schema=UNDERSTANDING_SCHEMA)]
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Return the understanding, or a fallback."""
         if not replies:
-            return Outcome(reason=NOT_ASKED, seconds=0.0)
+            return base.Outcome(reason=NOT_ASKED, seconds=0.0)
         (reply,) = replies
         found = read_object(reply, Understanding)
         if isinstance(found, str):
-            return chat_outcome(reply, {}, "fallback", f"no understanding: {found}")
+            return base.chat_outcome(reply, {}, "fallback", f"no understanding: {found}")
         rewrite = found.rewritten.strip()
         updates = {"query_class": found.query_class, "proposed_query": rewrite, "hyde_suggested": found.hyde}
-        return chat_outcome(reply, updates)
+        return base.chat_outcome(reply, updates)
 
 
 def read_object(reply: ChatReply, kind: type[Model]) -> Model | str:
@@ -131,7 +132,7 @@ class _Returned(BaseModel):
     hyde: bool | None = None
 
 
-def _understood(trace: Trace) -> Exchange:
+def _understood(trace: Trace) -> base.Exchange:
     """`(question) -> {"class", "rewrite", "hyde"}`, of which any may be left out, and then stays open."""
     returned = yield (trace.question.text,)
     try:
@@ -141,11 +142,11 @@ def _understood(trace: Trace) -> Exchange:
         wrong = f"{key_of(detail)} {complaint_and_value(detail)}".strip()
         raise CustomCodeError(f'the understanding is no {{"class", "rewrite", "hyde"}}: {wrong}') from None
     proposed = (found.rewrite or "").strip() or None
-    return Outcome({"query_class": found.query_class, "proposed_query": proposed, "hyde_suggested": found.hyde})
+    return base.Outcome({"query_class": found.query_class, "proposed_query": proposed, "hyde_suggested": found.hyde})
 
 
 @dataclass(frozen=True)
-class Rephrase(ChatStage):
+class Rephrase(base.ChatStage):
     """Ask for `n` other phrasings of what is searched, so that one wording does not decide what is found."""
 
     n: int
@@ -172,18 +173,18 @@ class Rephrase(ChatStage):
         max_tokens, seed = _TOKENS_PER_PHRASING * self.n, self.seed + trace.repeat
         return [ChatRequest(messages, max_tokens=max_tokens, seed=seed, json_schema=phrasing_schema(self.n))]
 
-    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
+    def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Return those phrasings that are not blank, the query, or each other, or a fallback."""
         (reply,) = replies
         found: Any = read_object(reply, _PHRASINGS)
         if isinstance(found, str):
-            return chat_outcome(reply, {}, "fallback", f"no other phrasings: {found}")
+            return base.chat_outcome(reply, {}, "fallback", f"no other phrasings: {found}")
         texts = [" ".join(text.split()) for text in (trace.search_query or trace.question.text, *found.phrasings)]
         distinct = {text.casefold(): text for text in reversed(texts)}
         others = [text for key, text in reversed(distinct.items()) if key and key != texts[0].casefold()]
         if not others[: self.n]:
-            return chat_outcome(reply, {}, "fallback", "no other phrasings: the model repeated the question")
-        return chat_outcome(reply, {"phrasings": tuple(others[: self.n])})
+            return base.chat_outcome(reply, {}, "fallback", "no other phrasings: the model repeated the question")
+        return base.chat_outcome(reply, {"phrasings": tuple(others[: self.n])})
 
 
 def understanding_messages(question: str, remembered: Remembered) -> tuple[Message, ...]:

@@ -116,10 +116,9 @@ class ChromaStore(ServedStore):
     @staticmethod
     def _connect(server: Server | Path) -> Any:
         import chromadb
-        from chromadb.config import Settings
 
         # A .env of the working folder names classes to import.
-        settings = Settings(_env_file=None, anonymized_telemetry=False)
+        settings = chromadb.config.Settings(_env_file=None, anonymized_telemetry=False)
         if isinstance(server, Server):
             return chromadb.HttpClient(*server.address, settings=settings)
         return chromadb.PersistentClient(str(server), settings=settings)
