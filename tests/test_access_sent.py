@@ -13,7 +13,7 @@ from rag_lab.access import may_see
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.corpus_index import open_index
 from rag_lab.evaluation.evaluate import evaluate
-from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.evaluation.ragas_metrics import SPECS
 from rag_lab.experiment.bundle import export_run
 from rag_lab.models import shared
 from rag_lab.notebook.judgements import label

@@ -26,8 +26,7 @@ from rag_lab.statistics.effects import effects_table
 from rag_lab.statistics.families import COMPARISON_COLUMNS, Pairs, answers, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.noise_components import noise
 from rag_lab.statistics.randomization import Correction, check_correction
-from rag_lab.statistics.scales import UNKNOWN, scales_of
-from rag_lab.statistics.summaries import RANKING_COLUMNS, ranking, summary
+from rag_lab.statistics.summaries import RANKING_COLUMNS, UNKNOWN, ranking, scales_of, summary
 
 _GAP = ["variant_id", "metric", "status", "reason"]
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.config import PipelineConfig
-from rag_lab.corpus.config import CorpusConfig
 from rag_lab.evaluation.registry import cutoff, text_budget
 from rag_lab.evaluation.retrieval import CHARACTERS_A_TOKEN
 from rag_lab.records import Question, Trace
@@ -64,9 +63,7 @@ class Shallow:
 
 
 def shallow(metrics: Iterable[str], configs: Mapping[str, PipelineConfig]) -> dict[str, Shallow]:
-    """Return the caveat of each metric with a cut-off that the ranking of a variant cannot fill; unknown names are
-    passed over.
-    """
+    """Return the caveat of each metric with a cut-off that the ranking of a variant cannot fill."""
     depths = {name: ranking_depth(config) for name, config in configs.items()}
     found = {}
     for metric in metrics:
@@ -147,20 +144,17 @@ def unit_of(config: PipelineConfig) -> Unit:
     corpus, level = config.corpus, config.retrieval.level
     if level == "document":
         return Unit("whole documents")
+    child = Unit(f"children of {corpus.chunk_size:,} characters", corpus.chunk_size)
+    if corpus.splitter == _COUNTED_IN_WORDS:
+        child = Unit(f"children of {corpus.chunk_words:,} words")
     if level == "child" or corpus.parents == "none":
-        return _children(corpus)
+        return child
     if corpus.parents == "neighbours":
-        n, child = 2 * corpus.neighbours + 1, _children(corpus)
+        n = 2 * corpus.neighbours + 1
         return Unit(f"{n} neighbouring {child.name}", None if child.characters is None else n * child.characters)
     if corpus.parents == "fixed":
         return Unit(f"parents of {corpus.parent_size:,} characters", corpus.parent_size)
     return Unit(f"{corpus.parents}s")
-
-
-def _children(corpus: CorpusConfig) -> Unit:
-    if corpus.splitter == _COUNTED_IN_WORDS:
-        return Unit(f"children of {corpus.chunk_words:,} words")
-    return Unit(f"children of {corpus.chunk_size:,} characters", corpus.chunk_size)
 
 
 def _too_little(metric: str, configs: Mapping[str, PipelineConfig]) -> str:

@@ -48,15 +48,13 @@ def evaluate(
     """Return one score for each metric and trace: in the order of `metrics`, and of `traces` within each.
 
     Args:
-        traces: what the pipeline did; nothing else is read.
         metrics: names as in `metric_names()`, e.g. `retrieval.ndcg@10`; or your own: functions `(trace) -> float`,
             instances of a class with such a `__call__`, `module:function`.
-        judge: the chat model that judged metrics ask.
         embedder: the model behind metrics that compare meanings.
         memory: a file (`home() / "scores.sqlite"`) that keeps scores and replies; None keeps nothing.
         language: put the examples in RAGAs' prompts into this language ("german"), translated by the judge.
         visible: tells whether the asker of a question may see a file, which `access.leak` asks; see `visible_in`.
-        progress: show a progress bar.
+
 
     Raises:
         ConfigError: naming every unknown metric, impossible cut-off, missing model and missing language at once.

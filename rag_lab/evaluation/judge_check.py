@@ -43,15 +43,12 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Discrimination:
-    """How well a metric's score tells right answers from perturbed ones: the area under the ROC curve.
-
-    `auc` is None where nothing could be compared; `low` and `high` bound its 95% interval, see `auc_interval`.
-    """
+    """How well a metric's score tells right answers from perturbed ones: the area under the ROC curve."""
 
     metric: str
     perturbation: str
-    auc: float | None
-    low: float | None
+    auc: float | None  # None where nothing could be compared
+    low: float | None  # of its 95% interval, see `auc_interval`
     high: float | None
     n_questions: int
     n_wrong: int

@@ -67,14 +67,33 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
         raise UnusableReply(f"the judge failed: {reply.error}")
     if reply.error:
         raise JudgeError(f"the judge failed: {reply.error}", permanent=not reply.transient)
-    data = _first_object(reply)
+    start = reply.text.find("{")
+    if not reply.text.strip():
+        raise UnusableReply(
+            "the judge thought and wrote no reply" if reply.has_thought else "the judge's reply is empty"
+        )
+    if start < 0:
+        raise UnusableReply(f"the judge's reply holds no JSON object: {_excerpt(reply.text)}")
     try:
-        result = model.model_validate(data)
+        result = model.model_validate(json.JSONDecoder(strict=False).raw_decode(reply.text, start)[0])
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UnusableReply(f"the judge's reply does not fit the schema: {where}: {first['msg']}") from None
-    _refuse_impossible(result.model_dump(), _RATINGS.get(model.__name__))
+    except (ValueError, RecursionError):
+        cut = "is cut off at its token limit" if reply.truncated else "is broken JSON"
+        raise UnusableReply(f"the judge's reply {cut}: {_excerpt(reply.text)}") from None
+    data, ratings = result.model_dump(), _RATINGS.get(model.__name__)
+    for name, value in _items(data):
+        if name == "rating" and ratings:
+            if value not in ratings:
+                raise UnusableReply(f"the judge's rating is {value}; allowed are {', '.join(map(str, ratings))}")
+        elif name in _HIGHEST and not 0 <= value <= _HIGHEST[name]:
+            raise UnusableReply(f"the judge's {name} is {value}; allowed is 0 to {_HIGHEST[name]}")
+        if name in _NEVER_EMPTY and not value:
+            raise UnusableReply(f"the judge's reply has an empty {name!r}")
+    if data.keys() >= _CLASSES.keys() and not any(data[name] for name in _CLASSES):
+        raise UnusableReply("the judge classified no statement")
     return result
 
 
@@ -91,34 +110,6 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
         if name in _NEVER_EMPTY:
             described |= {"minItems": 1} if described.get("type") == "array" else {"minLength": 1}
     return schema
-
-
-def _first_object(reply: ChatReply) -> Any:
-    start = reply.text.find("{")
-    if not reply.text.strip():
-        raise UnusableReply(
-            "the judge thought and wrote no reply" if reply.has_thought else "the judge's reply is empty"
-        )
-    if start < 0:
-        raise UnusableReply(f"the judge's reply holds no JSON object: {_excerpt(reply.text)}")
-    try:
-        return json.JSONDecoder(strict=False).raw_decode(reply.text, start)[0]
-    except (ValueError, RecursionError):
-        cut = "is cut off at its token limit" if reply.truncated else "is broken JSON"
-        raise UnusableReply(f"the judge's reply {cut}: {_excerpt(reply.text)}") from None
-
-
-def _refuse_impossible(data: Mapping[str, Any], ratings: Sequence[int] | None) -> None:
-    for name, value in _items(data):
-        if name == "rating" and ratings:
-            if value not in ratings:
-                raise UnusableReply(f"the judge's rating is {value}; allowed are {', '.join(map(str, ratings))}")
-        elif name in _HIGHEST and not 0 <= value <= _HIGHEST[name]:
-            raise UnusableReply(f"the judge's {name} is {value}; allowed is 0 to {_HIGHEST[name]}")
-        if name in _NEVER_EMPTY and not value:
-            raise UnusableReply(f"the judge's reply has an empty {name!r}")
-    if data.keys() >= _CLASSES.keys() and not any(data[name] for name in _CLASSES):
-        raise UnusableReply("the judge classified no statement")
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]]:

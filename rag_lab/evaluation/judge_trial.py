@@ -33,8 +33,7 @@ from rag_lab.evaluation.evaluate import TracesScored, evaluate, score_metric
 from rag_lab.evaluation.judge_check import ALL, MIN_QUESTIONS, Agreement, Discrimination, JudgeCheck, Objects
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import Metric, Tools, model_name
-from rag_lab.evaluation.ragas_metrics import make_metric
-from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.evaluation.ragas_metrics import SPECS, make_metric
 from rag_lab.evaluation.registry import AnyMetric, describe, parse_name
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel, Embedder
@@ -117,7 +116,7 @@ def try_metric(
 
     The right answers are the dataset's, given the passages that hold their evidence; each is made wrong in up to five
     ways. More must be better. A metric that compares an answer with the reference knows the right one by heart: try it
-    on nothing but `moved_citation`. `memory` is a file that keeps the scores, so that an interrupted trial goes on.
+    on nothing but `moved_citation`.
     """
     items = trial_items(dataset, n_questions, seed)
     scores = evaluate([item.trace for item in items], [metric], judge=judge, embedder=embedder, memory=memory)
@@ -181,6 +180,15 @@ def check_judge(
     first = _score(faithfulness, items, store, progress)
     correct = _score(correctness, items, store, progress)
     second = _score(faithfulness, [replace(i, trace=replace(i.trace, repeat=1)) for i in items], store, progress)
+    objects = []
+    for name in names:
+        asked = [score for score in tried if score.metric == name and score.status != "not_applicable"]
+        reasons = Counter(_EXCERPT.sub("", score.reason) for score in asked if score.status == "failed")
+        n_scored = sum(score.status == "scored" for score in asked)
+        objects.append(Objects(name, n_scored, len(asked), tuple(reasons.most_common())))
+    both = [(a.value, b.value) for a, b in zip(first, second, strict=True)]
+    apart = [abs(a - b) for a, b in both if a is not None and b is not None]
+    exact, mean = (sum(one == 0 for one in apart) / len(apart), sum(apart) / len(apart)) if apart else (None, None)
     # A moved citation is seen only where the passages are read.
     texts = [name for name in synthetic.PERTURBATIONS if name != "moved_citation"]
     return JudgeCheck(
@@ -190,12 +198,12 @@ def check_judge(
         dataset_digest=dataset.digest,
         n_questions=len(right),
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        objects=tuple(_objects(name, [score for score in tried if score.metric == name]) for name in names),
+        objects=tuple(objects),
         telling=(
             *discriminations(faithfulness.name, items, first, synthetic.PERTURBATIONS),
             *discriminations(correctness.name, items, correct, texts),
         ),
-        agreement=_agreement(faithfulness.name, first, second),
+        agreement=Agreement(faithfulness.name, len(apart), exact, mean, len(both) - len(apart)),
         calls=sum(score.calls for score in (*tried, *first, *correct, *second)),
         seconds=time.perf_counter() - started,
         ragas=version("ragas"),
@@ -206,20 +214,3 @@ def check_judge(
 def _score(metric: Metric, items: Sequence[TrialItem], store: Memory | None, progress: bool) -> list[Score]:
     with tqdm(total=len(items), desc=metric.name, unit="score", disable=not progress) as bar:
         return score_metric(metric, TracesScored([item.trace for item in items]), store, bar.update)
-
-
-def _objects(metric: str, scores: Sequence[Score]) -> Objects:
-    asked = [score for score in scores if score.status != "not_applicable"]
-    reasons = Counter(_EXCERPT.sub("", score.reason) for score in asked if score.status == "failed")
-    n_scored = sum(score.status == "scored" for score in asked)
-    return Objects(metric, n_scored, len(asked), tuple(reasons.most_common()))
-
-
-def _agreement(metric: str, first: Sequence[Score], second: Sequence[Score]) -> Agreement:
-    both = [(a.value, b.value) for a, b in zip(first, second, strict=True)]
-    scored = [(a, b) for a, b in both if a is not None and b is not None]
-    if not scored:
-        return Agreement(metric, 0, None, None, len(both))
-    apart = [abs(a - b) for a, b in scored]
-    exact = sum(distance == 0 for distance in apart) / len(apart)
-    return Agreement(metric, len(scored), exact, sum(apart) / len(apart), len(both) - len(scored))

@@ -22,7 +22,7 @@ from rag_lab.models.protocols import ChatModel, Embedder
 from rag_lab.records import Question, Score, Trace
 
 if TYPE_CHECKING:
-    from rag_lab.statistics.scales import Scale
+    from rag_lab.statistics.summaries import Scale
 
 Need = Literal["ranking", "answer", "reference", "evidence", "contexts", "judge", "embeddings", "rights", "forbidden"]
 Needs = frozenset[Need]
@@ -72,7 +72,7 @@ class MetricInfo:
     @property
     def scale(self) -> Scale:
         """The range of the metric, and which end of it is the better."""
-        from rag_lab.statistics.scales import Scale
+        from rag_lab.statistics.summaries import Scale
 
         return Scale(self.low, self.high, self.higher_is_better)
 

@@ -156,11 +156,7 @@ class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no
 
 
 async def adapted_prompts(metric: Any, language: str, session: Any) -> dict[str, Any]:
-    """Return the metric's prompts by attribute, the examples translated by the model of `session`: RAGAs' own
-    adaptation.
-
-    The instructions stay in English, as RAGAs' default has it.
-    """
+    """Return the metric's prompts by attribute, the examples translated by RAGAs, the instructions in English."""
     adapted = {}
     for name, prompt in vars(metric).items():
         if not isinstance(prompt, BasePrompt):

@@ -17,7 +17,7 @@ from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.evaluation.custom_metric import build_custom_metric, custom_info
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import IN_TOKENS, NOT_ASKED, Family, Gap, Metric, MetricInfo, Needs, Tools, question_gap
-from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.evaluation.ragas_metrics import SPECS
 from rag_lab.models.shared import booked, chat_model
 from rag_lab.records import Question
 
@@ -212,21 +212,18 @@ def _parse_built_in(name: str) -> ParsedName:
                 allowed = f"allowed is 1 to {MAX_TOKENS:,}"
                 raise ConfigError(f"Metric {name!r} reads an impossible number of tokens: {allowed}.")
             return ParsedName(name, info, family, argument)
-    raise ConfigError(_unknown(name))
-
-
-def _unknown(name: str) -> str:
     stem, at, cutoff = name.partition("@")
     names = metric_names()
+    reason = f"{unknown_name('metric', name, [*names, *installed(METRICS.group)])} One of your own is module:function."
     if cutoff.endswith("tokens"):
         known = [one.removesuffix(IN_TOKENS) for one in names if one.endswith(IN_TOKENS)]
-        return f"Metric {name!r} cannot be cut by tokens: allowed are {', '.join(known)}, as {known[0]}@800tokens."
-    if f"{stem}@k" in names:
+        reason = f"Metric {name!r} cannot be cut by tokens: allowed are {', '.join(known)}, as {known[0]}@800tokens."
+    elif f"{stem}@k" in names:
         given = f"{cutoff!r} is none" if at else "none is given"
-        return f"Metric {name!r} needs a cut-off from 1 to {MAX_K} and {given}: write {stem}@10, for instance."
-    if at and stem in names:
-        return f"Metric {name!r} takes no cut-off: write {stem}."
-    return f"{unknown_name('metric', name, [*names, *installed(METRICS.group)])} One of your own is module:function."
+        reason = f"Metric {name!r} needs a cut-off from 1 to {MAX_K} and {given}: write {stem}@10, for instance."
+    elif at and stem in names:
+        reason = f"Metric {name!r} takes no cut-off: write {stem}."
+    raise ConfigError(reason)
 
 
 def default_metrics(questions: Iterable[Question]) -> tuple[str, ...]:
@@ -324,14 +321,11 @@ def _gap(question: Question, needs: Needs, answered: Collection[str] | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCalls:
-    """Calls for a score, where every reply is usable: `fixed`, and `a_passage` more for each passage of the context.
-
-    `prompt_tokens` is what RAGAs' instructions and examples add to the texts that are judged in its longest call.
-    """
+    """Calls for a score, where every reply is usable: `fixed`, and `a_passage` more for each passage of the context."""
 
     fixed: int
     a_passage: int
-    prompt_tokens: int
+    prompt_tokens: int  # what RAGAs' instructions and examples add to the texts that are judged in the longest call
 
 
 CALLS = {f"ragas.{name}": JudgeCalls(*spec.calls) for name, spec in SPECS.items() if spec.calls}

@@ -73,26 +73,22 @@ class Counted:
 def counted_ranks(hits: Sequence[Hit], evidence: Sequence[Evidence]) -> Counted:
     """Return at which rank each evidence item of a question is found, hits counted as finely as its labels are."""
     ranks: list[int | None] = [None] * len(evidence)
-    place_of, seen, n = _place_of(evidence), set[Hashable](), 0
+    seen, n = set[Hashable](), 0
+    # What tells hits apart that cover nothing: the finest that a label names.
+    by_quote = any(map(is_quote, evidence))
+    by_page = any(item.page is not None or item.start is not None for item in evidence)
     for hit in hits:
         covered = [number for number, item in enumerate(evidence) if covers(hit, item)]
         new = [number for number in covered if ranks[number] is None]
-        place = place_of(hit)
+        place: Hashable = (hit.source, hit.page) if by_page else hit.source
+        if by_quote:
+            place = (hit.parent_id, hit.span)
         if new or any(is_quote(evidence[number]) for number in covered) or not (covered or place in seen):
             n += 1
         seen.add(place)
         for number in new:
             ranks[number] = n
     return Counted(tuple(ranks), n)
-
-
-def _place_of(evidence: Sequence[Evidence]) -> Callable[[Hit], Hashable]:
-    """Return what tells hits apart that cover nothing: the finest that a label names."""
-    if any(map(is_quote, evidence)):
-        return lambda hit: (hit.parent_id, hit.span)
-    if any(item.page is not None or item.start is not None for item in evidence):
-        return lambda hit: (hit.source, hit.page)
-    return lambda hit: hit.source
 
 
 def is_quote(item: Evidence) -> bool:
@@ -214,19 +210,15 @@ def _calculate(measure: str, items: Sequence[_Items], n_hits: Sequence[int]) -> 
 
     parsed = ir_measures.parse_measure(measure)
     topics = {str(topic): (of_topic, n) for topic, (of_topic, n) in enumerate(zip(items, n_hits, strict=True)) if n}
-    qrels = {topic: _judgements(of_topic, n) for topic, (of_topic, n) in topics.items()}
+    qrels: dict[str, dict[str, int]] = {}
+    for topic, (of_topic, n) in topics.items():
+        grades = qrels[topic] = {str(rank): 0 for rank in range(1, n + 1)}  # no hit is without a judgement
+        for number, (rank, grade) in enumerate(of_topic):
+            unit = f"missing-{number}" if rank is None else str(rank)
+            grades[unit] = max(grade, grades.get(unit, 0))
     run = {topic: {str(rank): float(-rank) for rank in range(1, n + 1)} for topic, (_, n) in topics.items()}
     values = {row.query_id: row.value for row in ir_measures.iter_calc([parsed], qrels, run)} if topics else {}
     return [float(values.get(str(topic), parsed.DEFAULT)) for topic in range(len(items))]
-
-
-def _judgements(items: _Items, n_hits: int) -> dict[str, int]:
-    """Return the grade of each relevant unit and 0 for every other hit: no hit is without a judgement."""
-    judgements = {str(rank): 0 for rank in range(1, n_hits + 1)}
-    for number, (rank, grade) in enumerate(items):
-        unit = f"missing-{number}" if rank is None else str(rank)
-        judgements[unit] = max(grade, judgements.get(unit, 0))
-    return judgements
 
 
 FAMILY = metric.Family(INFOS, build)

@@ -14,7 +14,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.runs.run_manifest import ClosestCall, RoundRecord, Standing
 from rag_lab.statistics import bounded_mean, summaries
-from rag_lab.statistics.scales import Scale, scales_of
+from rag_lab.statistics.summaries import Scale, scales_of
 
 ELSEWHERE = "that are asked in another round, in the proof, or not at all"
 _ROUND = "Round {} of a race, which drops variants and proves nothing:"

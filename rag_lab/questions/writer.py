@@ -60,7 +60,15 @@ def find_places(documents: Sequence[Document], language: str = "") -> list[Place
     """Return all places of the documents, in order, that stand once; `language` is that of files too short to tell."""
     found: list[Place] = []
     for _, pages in groupby(documents, key=lambda document: document.source):
-        of_file = [page for page in _without_headers(list(pages)) if not PASSED_OVER.search(page.text)]
+        of_file = list(pages)
+        lines_of = [page.text.split("\n") for page in of_file]
+        plain = [[re.sub(r"\d", "0", line.strip()) for line in lines] for lines in lines_of]
+        counts = Counter(line for of_page in plain for line in set(of_page))
+        least = max(_LEAST_PAGES, _SHARE * len(of_file))
+        for place, (lines, alike) in enumerate(zip(lines_of, plain, strict=True)):  # headers and footers become blanks
+            kept = (" " * len(x) if counts[one] >= least else x for x, one in zip(lines, alike, strict=True))
+            of_file[place] = replace(of_file[place], text="\n".join(kept))
+        of_file = [page for page in of_file if not PASSED_OVER.search(page.text)]
         main = language_of("\n".join(page.text for page in of_file)) or language
         for chunk in split(of_file, _SPANS).children:
             lines = chunk.text.split("\n")
@@ -111,18 +119,6 @@ def pairs(found: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
         if other := next((one for one in others if (one.chunk.source, one.chunk.page) != page), None):
             used |= {first.chunk.chunk_id, other.chunk.chunk_id}
             yield first, other
-
-
-def _without_headers(pages: Sequence[Document]) -> list[Document]:
-    """Return the pages of a file with blanks for the lines that stand on many of them, numbers aside."""
-    lines = [{line: re.sub(r"\d", "0", line.strip()) for line in page.text.split("\n")} for page in pages]
-    counts = Counter(plain for of_page in lines for plain in set(of_page.values()))
-    least = max(_LEAST_PAGES, _SHARE * len(pages))
-    headers = [{line for line, plain in of_page.items() if counts[plain] >= least} for of_page in lines]
-    return [
-        replace(page, text="\n".join(" " * len(x) if x in of_page else x for x in page.text.split("\n")))
-        for page, of_page in zip(pages, headers, strict=True)
-    ]
 
 
 VERSION = 1  # of draft.j2: drafts are remembered by it

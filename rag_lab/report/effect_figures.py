@@ -12,7 +12,7 @@ from rag_lab.comparison.tables.studies import SumOfParts
 from rag_lab.report import figures as look
 from rag_lab.report.figures import ABOVE, BELOW, FONT_SIZE, INK, MUTED, SAME, SHADE, ShownFigure, literal
 from rag_lab.statistics.intervals import TIE
-from rag_lab.statistics.scales import SHARE
+from rag_lab.statistics.summaries import SHARE
 
 LABEL_CHARS = 56
 _STYLES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))

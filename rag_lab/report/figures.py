@@ -22,7 +22,7 @@ from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.comparison.tables.evidence import State
 from rag_lab.evaluation.retrieval import covers
 from rag_lab.records import Hit, Question
-from rag_lab.statistics.scales import SHARE
+from rag_lab.statistics.summaries import SHARE
 
 PIXELS_PER_POINT = 2  # sharp on screens of twice the density
 

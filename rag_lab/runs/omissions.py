@@ -51,13 +51,10 @@ def asked_sentence(n_asked: int, missing: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SamePipeline:
-    """A combination that is not run: it is the same pipeline as the variant `run_as`, by construction where `why` says.
-
-    `changes` are the dotted keys in which its settings differ from the baseline's.
-    """
+    """A combination that is not run: it is the same pipeline as the variant `run_as`, by construction if `why` says."""
 
     label: str
-    changes: dict[str, Any]
+    changes: dict[str, Any]  # the dotted keys in which its settings differ from the baseline's
     run_as: str
     why: str = ""
 
@@ -87,24 +84,15 @@ def same_pipeline_sentences(same: Iterable[SamePipeline]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TruncationRecord:
-    """The chunks of an index, and what of them stands behind the passages that readers were given.
+    """The chunks of an index, and what of them stands behind the passages that readers were given."""
 
-    model: the embedding model, as the configuration names it.
-    chunks: how long all of them are for it.
-    given: passages at the ranks that a reader gets, over all questions.
-    given_cut: of these, found by a chunk, or known by one, that was not embedded to its end.
-    asked: questions of which something was embedded to search by it.
-    asked_cut: of these, whose text was longer than the model reads.
-    asked_tokens: of the texts of those, that were not read.
-    """
-
-    model: str
-    chunks: Truncation
-    given: int
-    given_cut: int
-    asked: int
-    asked_cut: int
-    asked_tokens: int
+    model: str  # for embedding, as the configuration names it
+    chunks: Truncation  # how long all of them are for it
+    given: int  # passages at the ranks that a reader gets, over all questions
+    given_cut: int  # of these, found by a chunk, or known by one, that was not embedded to its end
+    asked: int  # questions of which something was embedded to search by it
+    asked_cut: int  # of these, whose text was longer than the model reads
+    asked_tokens: int  # of the texts of those, that were not read
 
     @classmethod
     def of(cls, model: str, found: TruncatedChildren, traces: Sequence[Trace], final_k: int) -> TruncationRecord:

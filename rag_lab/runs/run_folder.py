@@ -66,27 +66,20 @@ class VariantPlan:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A published figure that a run checks: reproduced where the mean is nearer to `value` than `tolerance`.
-
-    `variant` is an id or a label; `differs` says in words what is another one here than in the paper's set-up.
-    """
+    """A published figure that a run checks: reproduced where the mean is nearer to `value` than `tolerance`."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     paper: str
     metric: str
-    variant: str
+    variant: str  # an id or a label
     value: Annotated[float, Field(ge=-_MOST, le=_MOST)]
     tolerance: Annotated[float, Field(ge=0, le=_MOST)] = 0.01
-    differs: str = ""
+    differs: str = ""  # what is another one here than in the paper's set-up, in words
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids.
-
-    `own_metrics` are those of `metrics` that somebody brought, as they were when it was planned: nobody who reads a run
-    imports them.
-    """
+    """A run on disk. `variants` stand in the order of the plan; `baseline` is one of their ids."""
 
     path: Path
     name: str
@@ -100,7 +93,7 @@ class RunFolder:
     answered: tuple[str, ...] = ()  # ids for which answers are generated, a subset of `questions`
     clusters: str = "none"  # which questions are not independent of each other, see `data.clusters`
     left_out: dict[str, int] = field(default_factory=dict)  # questions not asked, by reason; see `runs.omissions`
-    own_metrics: dict[str, MetricInfo] = field(default_factory=dict)
+    own_metrics: dict[str, MetricInfo] = field(default_factory=dict)  # as planned: who reads a run imports none
     design: str = ""  # which combinations were planned; "" where an older plan does not say it
     pairs: tuple[tuple[str, str], ...] = ()  # (variant, against): what the design declares; else each and the baseline
     margins: dict[str, float] = field(
@@ -194,10 +187,7 @@ class RunFolder:
         return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
 
     def not_indexed(self, variant_id: str) -> dict[str, list[int]] | None:
-        """Return which evidence of which questions no passage of a variant's index holds, by its place from 0.
-
-        None where the variant did not record it.
-        """
+        """Return which evidence, by its place from 0, no passage of an index holds; None where that is not recorded."""
         damage = "what it says is not indexed names no evidence"
         return self.recorded(variant_id, "not_indexed", dict[str, list[int]], damage)
 
@@ -316,11 +306,7 @@ def _number(text: str, kind: type[float] = float) -> float:
 
 
 def refuse_links_out(folder: Path) -> None:
-    """Refuse a run folder in which a link leads out of it, or something lies that is neither a file nor a folder.
-
-    A run folder may itself be reached by a link, and links within it may lead to each other. One that is not there
-    holds none.
-    """
+    """Refuse a run folder in which a link leads out of it, or something lies that is neither a file nor a folder."""
     inside = folder.resolve()
     for entry in _entries(folder):
         path = Path(entry.path)

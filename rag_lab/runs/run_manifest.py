@@ -182,11 +182,7 @@ ROUNDS_FOLDER = "rounds"  # each round is a run folder in it, named by its numbe
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a variant stands after a round: place and mean, with failed questions at the worst value where there is one.
-
-    `rank` and `mean` are None without scores; `is_tied`: dropped by a search with the very mean of one that stays.
-    `behind`: dropped by a race, as this one is better by `least` at least.
-    """
+    """How a variant stands after a round: place and mean, with failed questions at the worst value if there is one."""
 
     variant_id: str
     label: str
@@ -195,8 +191,8 @@ class Standing:
     scored: int = 0
     asked: int = 0
     stays: bool = False
-    is_tied: bool = False
-    behind: str = ""
+    is_tied: bool = False  # dropped by a search with the very mean of one that stays
+    behind: str = ""  # dropped by a race, as this one is better by `least` at least
     least: float | None = None
 
 
@@ -246,22 +242,18 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class RaceRecord:
-    """A race as far as it has run.
+    """A race as far as it has run."""
 
-    `plan` tells the plan by a digest; `sizes` are the questions of the rounds that are planned; `winner` is '' before
-    the last round, and `stopped` says why it went no further.
-    """
-
-    plan: str
+    plan: str  # its digest
     metric: str
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # the questions of the rounds that are planned
     n_variants: int
     n_proof: int
     repeats: int
     full: Cost  # of a sweep of all variants on all questions, as estimated before the first call
     rounds: tuple[RoundRecord, ...] = ()
-    winner: str = ""
-    stopped: str = ""
+    winner: str = ""  # '' before the last round
+    stopped: str = ""  # why it went no further
     design: str = "racing"
     objectives: tuple[str, ...] = ()  # of trials
     baseline: str = ""

@@ -222,23 +222,18 @@ Live = TypeVar("Live", bound="LiveVariant | LiveSweep")
 
 @dataclass(frozen=True, slots=True)
 class LiveVariant:
-    """A variant at work.
-
-    `done` of `total` questions have passed `stage` (`total` is None where nothing is counted), of which `known` were
-    there when it began, at `stage_began` in seconds since 1970. `remembered` and `computed` count the results of all
-    its stages; `failed` and `fell_back` the questions that did, and `reason` is the last one's.
-    """
+    """A variant at work."""
 
     stage: str
-    stage_began: float
-    done: int = 0
-    total: int | None = None
-    known: int = 0
-    remembered: int = 0
+    stage_began: float  # in seconds since 1970
+    done: int = 0  # questions that have passed the stage
+    total: int | None = None  # None where nothing is counted
+    known: int = 0  # that were there when it began
+    remembered: int = 0  # results of all stages
     computed: int = 0
     failed: int = 0
     fell_back: int = 0
-    reason: str = ""
+    reason: str = ""  # of the last one that failed or fell back
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,19 +247,15 @@ class LiveEnd:
 
 @dataclass(frozen=True, slots=True)
 class LiveSweep:
-    """A sweep at work: the process that conducts it, when it began and when it last said so, in seconds since 1970.
-
-    `step` is what it does: `plan`, `check`, `variants` or `report`. `running` are the ids of the variants that run, at
-    most `jobs` at a time, and when each began; `ended` those that have ended in this start.
-    """
+    """A sweep at work: the process that conducts it, when it began and when it last said so, in seconds since 1970."""
 
     process: Process
     began: float
     seen: float
-    jobs: int
-    step: str
-    running: dict[str, float] = field(default_factory=dict)
-    ended: dict[str, LiveEnd] = field(default_factory=dict)
+    jobs: int  # variants that run at a time, at most
+    step: str  # `plan`, `check`, `variants` or `report`
+    running: dict[str, float] = field(default_factory=dict)  # the ids of variants, and when each began
+    ended: dict[str, LiveEnd] = field(default_factory=dict)  # in this start
 
 
 def read_live(folder: Path, kind: type[Live]) -> Live | None:

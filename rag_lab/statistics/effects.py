@@ -106,10 +106,7 @@ class Factors:
 def factor_values(
     changes: Mapping[Any, Mapping[str, Any]], baseline_values: Mapping[str, Any] | None = None
 ) -> dict[Any, dict[str, str]]:
-    """Return the level of every factor for each variant, from the {factor: value} that differ from the baseline.
-
-    Without `baseline_values` the level of the baseline is called `baseline`.
-    """
+    """Return the level of every factor for each variant, from the values that differ from the baseline's."""
     names = list(dict.fromkeys(name for values in changes.values() for name in values))
     base = {name: level_text((baseline_values or {}).get(name, "baseline")) for name in names}
     return {
@@ -334,7 +331,6 @@ def effects_table(wanted: Sequence[Effect], found: Mapping[Hypothesis, Answer]) 
     """Return one row an effect, in order.
 
     Columns:
-        kind: main, interaction, conditional (of a full grid), or toggle
         factor, level, first: the effect is that of `level` against `first`
         other, other_level, other_first: of an interaction, the factor next to which the effect changes, from
             `other_first` to `other_level`; of a conditional effect, the level that the other factor has; else empty

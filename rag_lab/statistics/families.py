@@ -16,11 +16,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import pandas as pd
 
+from rag_lab.statistics import summaries
 from rag_lab.statistics.intervals import TIE, Floats, PairedDifference, paired_differences
 from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
 from rag_lab.statistics.randomization import Correction, check_correction, corrected, smallest_n, step_down
-from rag_lab.statistics.scales import SHARE, Scale, scales_of
-from rag_lab.statistics.summaries import Clusters, cluster_labels, frame, per_question, unit_places, with_failures_at
 from rag_lab.statistics.verdict import ALPHA, Answer, Family, FamilyName, WithFailures
 
 STRICT: Mapping[FamilyName, float] = {"primary": 0.04, "secondary": 0.01}
@@ -30,16 +29,14 @@ STRICT: Mapping[FamilyName, float] = {"primary": 0.04, "secondary": 0.01}
 class Hypothesis:
     """That a weighted sum of scores of a metric is zero on average over questions; it may be false.
 
-    weights: (variant, weight). A variant with weight 0 adds nothing, but a question counts only where it has a score:
-        so all effects of a design are about the same questions.
-    questions: of which questions; None for all.
-    is_primary: whether the experiment was made to test it, declared before it ran.
+    A variant with weight 0 adds nothing, but a question counts only where it has a score: so all effects of a design
+    are about the same questions.
     """
 
     metric: Any
-    weights: tuple[tuple[Any, float], ...]
-    questions: frozenset[Any] | None = None
-    is_primary: bool = False
+    weights: tuple[tuple[Any, float], ...]  # variant and weight
+    questions: frozenset[Any] | None = None  # None for all
+    is_primary: bool = False  # whether the experiment was made to test it, declared before it ran
 
     @classmethod
     def of_pair(cls, metric: Any, variant: Any, against: Any, is_primary: bool = False) -> Hypothesis:
@@ -56,26 +53,20 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The weighted sums that a hypothesis is about, one a question.
-
-    values: where every variant has a score, (n,) in the order of `questions`.
-    filled: the same with failures at the worst value, over all questions asked; empty where the metric has no worst.
-    n_failed: questions in which something failed that counts.
-    key: the same for two hypotheses that are one comparison of the same questions.
-    """
+    """The weighted sums that a hypothesis is about, one a question."""
 
     questions: tuple[Any, ...]
-    values: Floats
+    values: Floats  # where every variant has a score, (n,) in the order of `questions`
     asked: tuple[Any, ...]
-    filled: Floats
-    n_failed: int
-    key: Hashable
+    filled: Floats  # of all asked, with failures at the worst value; empty where the metric has no worst
+    n_failed: int  # questions in which something failed that counts
+    key: Hashable  # the same for two hypotheses that are one comparison of the same questions
 
 
 class ScoreTable:
     """The scores of one metric as questions x variants, from the rows of `per_question`; sorted by name."""
 
-    def __init__(self, rows: pd.DataFrame, scale: Scale = SHARE) -> None:
+    def __init__(self, rows: pd.DataFrame, scale: summaries.Scale = summaries.SHARE) -> None:
         order = sorted(set(rows["question_id"]), key=str)
         self._row = {question: place for place, question in enumerate(order)}
         self.questions = np.array(order, dtype=object)
@@ -84,7 +75,7 @@ class ScoreTable:
         self.mean = self._spread(rows["mean"], where)
         self.lost = self._spread(rows["lost"], where)
         worst = scale.worst
-        self.filled = None if worst is None else self._spread(with_failures_at(rows, worst), where)
+        self.filled = None if worst is None else self._spread(summaries.with_failures_at(rows, worst), where)
 
     def _spread(self, column: pd.Series[float], where: tuple[Any, Any]) -> Floats:
         table = np.full((len(self._row), len(self._column)), np.nan)
@@ -117,20 +108,13 @@ def _exact(values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Options:
-    """How hypotheses are tested.
-
-    correction: `max_t` (step-down maximum over the family), `bh` (Benjamini-Hochberg) or `none`.
-    strict: both families together at 5%.
-    clusters: question to cluster, resampled and flipped as a whole; a question that is not named is one of its own.
-    noise: by metric; no difference below the floor of its n questions is called one.
-    scales: by metric, which tell the worst value and whether more is better; see `scales_of` for the others.
-    """
+    """How hypotheses are tested; no difference below the floor of `noise`, by metric, is called one."""
 
     correction: Correction = "max_t"
-    strict: bool = False
-    clusters: Clusters | None = None
+    strict: bool = False  # both families together at 5%
+    clusters: summaries.Clusters | None = None
     noise: Mapping[Any, NoiseComponents] | None = None
-    scales: Mapping[Any, Scale] | None = None
+    scales: Mapping[Any, summaries.Scale] | None = None
 
 
 def answers(
@@ -142,10 +126,10 @@ def answers(
     """
     options = options or Options()
     check_correction(options.correction)
-    questions = per_question(scores)
-    scales = scales_of(scores, options.scales)
+    questions = summaries.per_question(scores)
+    scales = summaries.scales_of(scores, options.scales)
     by_metric = questions.groupby("metric", sort=False)
-    tables = {metric: ScoreTable(rows, scales.get(metric, SHARE)) for metric, rows in by_metric}
+    tables = {metric: ScoreTable(rows, scales.get(metric, summaries.SHARE)) for metric, rows in by_metric}
     wanted = dict.fromkeys(hypotheses)
     samples = {one: tables[one.metric].sample(one) for one in wanted if one.metric in tables}
     found: dict[Hypothesis, Answer] = {}
@@ -155,7 +139,7 @@ def answers(
         members = {one.key: one for one in samples.values() if (one.key in primary) is (name == "primary")}
         tested |= _tested(members, name, options)
     clusters, kept = options.clusters, [one for one in wanted if one in samples]
-    groups = None if clusters is None else [cluster_labels(samples[one].questions, clusters) for one in kept]
+    groups = None if clusters is None else [summaries.cluster_labels(samples[one].questions, clusters) for one in kept]
     pairs = [(samples[one].values, np.zeros(len(samples[one].values))) for one in kept]
     sizes = [sum(weight for _, weight in one.weights if weight > 0) for one in kept]
     widths = [scales[one.metric].width for one in kept]
@@ -199,43 +183,30 @@ def _tested(members: Mapping[Hashable, Sample], name: FamilyName, options: Optio
     alpha = STRICT[name] if options.strict else ALPHA
     found: dict[Hashable, _Tested] = {}
     ids = (one for sample in members.values() for one in (*sample.questions, *sample.asked))
-    unit = unit_places(ids, options.clusters)
+    unit = summaries.unit_places(ids, options.clusters)
     sums = {key: _sums(unit, one.questions, one.values) for key, one in members.items()}
     able = [key for key, column in sums.items() if np.count_nonzero(column) >= smallest_n(alpha)]
     test = step_down(np.stack([sums[key] for key in able], axis=1)) if able else None
     family = Family(name, alpha, len(able), test.critical(alpha) if test else None)
     p_corrected = corrected(test.alone.tolist(), test.adjusted.tolist(), options.correction) if test else []
-    failures = _with_failures({key: members[key] for key in able}, sums, unit, options)
+    failed = {key for key in able if members[key].n_failed}
+    failures: dict[Hashable, float | None] = {}  # by p-values with failures at the worst value
+    if failed:
+        filled = {key for key in failed if len(members[key].filled)}
+        columns = [_sums(unit, members[k].asked, members[k].filled) if k in filled else sums[k] for k in able]
+        worst = step_down(np.stack(columns, axis=1))
+        p_values = corrected(worst.alone.tolist(), worst.adjusted.tolist(), options.correction)
+        failures = {key: p if len(members[key].filled) else None for key, p in zip(able, p_values, strict=True)}
     place = {key: index for index, key in enumerate(able)}
     for key, one in members.items():
         if key in place and test is not None:
             alone = float(test.alone[place[key]])
-            found[key] = _Tested(alone, p_corrected[place[key]], family, failures.get(key))
+            found[key] = _Tested(alone, p_corrected[place[key]], family, failures.get(key) if key in failed else None)
         else:
             found[key] = _Tested(
                 float(step_down(sums[key][:, None]).alone[0]) if len(one.values) else None, None, family
             )
     return found
-
-
-def _with_failures(
-    members: Mapping[Hashable, Sample], sums: Mapping[Hashable, Floats], unit: Mapping[Any, int], options: Options
-) -> dict[Hashable, float | None]:
-    """Return the corrected p-values with failures at the worst value, of the comparisons in which something failed."""
-    failed = {key for key, one in members.items() if one.n_failed}
-    if not failed:
-        return {}
-    columns = {
-        key: _sums(unit, one.asked, one.filled) if key in failed and len(one.filled) else sums[key]
-        for key, one in members.items()
-    }
-    test = step_down(np.stack(list(columns.values()), axis=1))
-    p_values = corrected(test.alone.tolist(), test.adjusted.tolist(), options.correction)
-    return {
-        key: p_value if len(one.filled) else None
-        for (key, one), p_value in zip(members.items(), p_values, strict=True)
-        if key in failed
-    }
 
 
 def _sums(place: Mapping[Any, int], questions: Sequence[Any], values: Floats) -> Floats:
@@ -290,20 +261,14 @@ def score_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[Any, Any]], primary:
 
 
 def differences_table(pairs: Sequence[Pair], found: Mapping[Hypothesis, Answer]) -> pd.DataFrame:
-    """Return one row a pair, in order.
+    """Return one row a pair, in order: what its `Answer` says.
 
     Columns:
         n: questions that both the variant and `against` have a score for; all that follows is over these
         difference, low, high: mean of variant minus `against`, and its interval
-        p_value: two-sided sign-flip test of this pair alone
-        p_corrected: within its family; None where so few questions differ that it cannot be significant
         wins, ties, losses: questions on which the variant is better, equal, worse
-        verdict: `better`, `worse`, or a sentence that says why neither (see `verdict.Answer`), or why nothing was
-            compared
-        effect_size: Cohen's d_z, the difference / the standard deviation of the differences; None without spread
-        doubt: why what looks like a finding is none, else ""
+        verdict: also why nothing was compared
         family: `primary` or `secondary`
-        smallest_difference: that this comparison could have shown with power 0.8; None where that is unknown
     """
     rows: list[tuple[Any, ...]] = []
     for pair in pairs:
@@ -319,4 +284,4 @@ def differences_table(pairs: Sequence[Pair], found: Mapping[Hypothesis, Answer])
         numbers = (d.n, d.mean, d.low, d.high, answer.p_value, answer.p_corrected, wins, d.ties, losses)
         words = (answer.verdict, pair.against, d.effect_size, answer.doubt, answer.family.name)
         rows.append((*key, *numbers, *words, answer.smallest_difference))
-    return frame(rows, COMPARISON_COLUMNS)
+    return summaries.frame(rows, COMPARISON_COLUMNS)

@@ -273,10 +273,7 @@ def student_bounds(column: Units, confidence: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean with its interval; None without values, or where there is no interval.
-
-    `reason` then says why, and also where the interval is not BCa or all values are equal.
-    """
+    """A mean with its interval, or None and the reason; that also says that values are equal, or no BCa interval is."""
 
     mean: float | None
     low: float | None
@@ -304,11 +301,8 @@ class PairedDifference:
 
     @property
     def effect_size(self) -> float | None:
-        """Cohen's d_z (1988, section 2.3.5): mean / standard deviation of the differences; None without spread.
-
-        A spread of less than a billionth of the mean is that of rounding.
-        """
-        if self.mean is None or self.sd is None or self.sd <= 1e-9 * abs(self.mean):
+        """Cohen's d_z (1988, section 2.3.5): mean / standard deviation of the differences; None without spread."""
+        if self.mean is None or self.sd is None or self.sd <= 1e-9 * abs(self.mean):  # rounding
             return None
         return self.mean / self.sd
 
@@ -320,12 +314,11 @@ def mean_intervals(
     clusters: Clusters | None = None,
     ranges: Sequence[Ends] | None = None,
 ) -> list[Interval]:
-    """Return the mean and its interval for each sample; all share their resamples.
+    """Return the mean and its interval (see `usual_bounds`) for each sample; all share their resamples.
 
-    BCa intervals (see `bca_bounds`); of clusters the expanded percentile interval, and Student's of fewer
-    than 10 values or 8 clusters. Where fewer than 30 differ from the commonest, the ends reach at least the guarded
-    bounds. `ranges` are the lowest and the highest value that the metric of each sample can take: where one is None
-    that end is not guarded, and equal values have no interval.
+    Where fewer than 30 units differ from the commonest, the ends reach at least the guarded bounds. `ranges` are the
+    lowest and the highest value of the metric of each sample: where one is None that end is not guarded, and equal
+    values have no interval.
     """
     columns = [units(values, None if clusters is None else clusters[i]) for i, values in enumerate(samples)]
     found = usual_bounds(columns, confidence, seed, is_bca=clusters is None)
@@ -345,9 +338,8 @@ def paired_differences(
 ) -> list[PairedDifference]:
     """Return the mean of a - b with its interval for each pair; all pairs share their resamples.
 
-    a[i] and b[i] belong to the same question. The interval is the expanded percentile interval (see
-    `expanded_percentile_bounds`), Student's with fewer than 10 pairs or 8 clusters; where fewer than 30 of
-    these differ, its ends reach at least the guarded bounds. `reach` is how far apart a and b can be on one question;
+    a[i] and b[i] belong to the same question. Of the interval (see `usual_bounds`) the ends reach at least the guarded
+    bounds where fewer than 30 units differ. `reach` is how far apart a and b can be on one question;
     without one the largest difference that was seen is taken for it, and where all are equal there is no interval.
     """
     values: list[Floats] = []

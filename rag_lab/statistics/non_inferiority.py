@@ -29,11 +29,10 @@ from scipy.special import ndtri, stdtrit
 
 from rag_lab._kit.wording import counted, plain
 from rag_lab.errors import ConfigError
+from rag_lab.statistics import summaries
 from rag_lab.statistics.bounded_mean import p_mean_about, p_mean_not_positive
 from rag_lab.statistics.intervals import ENOUGH_DIFFERING, Floats, Units, units
 from rag_lab.statistics.randomization import hommel, smallest_n
-from rag_lab.statistics.scales import Scale, scales_of
-from rag_lab.statistics.summaries import Clusters, cluster_labels, frame, per_question, unit_places, with_failures_at
 from rag_lab.statistics.verdict import ALPHA
 
 LEAST_QUESTIONS = 40  # with fewer the spread is anybody's guess
@@ -53,16 +52,12 @@ Family = Callable[[Floats], Floats]  # p-values of reruns, (reruns, k), to those
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """The differences of the contrasts of one metric, more being better, summed in each unit.
-
-    sums, counts: (units, contrasts); 0 where a question has no difference. The units are those of all metrics.
-    reach: (contrasts,) the largest possible difference of a question; None where the metric has no such bound.
-    """
+    """The differences of the contrasts of one metric, more being better, summed in each unit of any metric."""
 
     keys: tuple[Any, ...]
-    sums: Floats
-    counts: Floats
-    reach: Floats | None
+    sums: Floats  # (units, contrasts); 0 where a question has no difference
+    counts: Floats  # likewise
+    reach: Floats | None  # (contrasts,) the largest possible difference of a question; None where there is none
 
     def column(self, place: int) -> Units:
         """Return the units of one contrast that have a difference."""
@@ -102,22 +97,19 @@ def pilot_of(
     questions: pd.DataFrame,
     metric: Any,
     contrasts: Mapping[Any, Mapping[Any, float]],
-    scale: Scale,
-    clusters: Clusters | None = None,
+    scale: summaries.Scale,
+    clusters: summaries.Clusters | None = None,
 ) -> Pilot:
-    """Return the differences of a metric, from what `per_question` returns.
-
-    Failures count at the ends of the scale, as in the tests, or not at all where it has none.
-    """
+    """Return the differences of a metric, from what `per_question` returns, failures at the ends of the scale."""
     ours = questions[questions["metric"] == metric]
-    places = unit_places(questions["question_id"], clusters)
+    places = summaries.unit_places(questions["question_id"], clusters)
     everybody, unit = list(places), np.array(list(places.values()), dtype=np.intp)
     sums, counts = (np.zeros((len(set(places.values())), len(contrasts))) for _ in range(2))
     for column, weights in enumerate(contrasts.values()):
         total: pd.Series[float] | None = None  # the weighted sum of each question that all variants have
         for variant, weight in ((one, weight) for one, weight in weights.items() if weight):
             rows = ours[ours["variant_id"] == variant].set_index("question_id")
-            value = with_failures_at(rows, scale.worst if weight > 0 else scale.best)
+            value = summaries.with_failures_at(rows, scale.worst if weight > 0 else scale.best)
             part = value.astype(float) * (weight * scale.sign)
             total = part if total is None else total.add(part)
         differences = pd.Series(dtype=float) if total is None else total
@@ -131,21 +123,17 @@ def pilot_of(
 
 @dataclass(frozen=True, slots=True)
 class ForMargin:
-    """The test of "not worse by more than the margin" of one contrast, if there is no true difference.
+    """The test of "not worse by more than the margin" of one contrast, if there is no true difference."""
 
-    `power` is the chance of the statement with the planned units, `needed` how many units a power of 0.8 takes: in the
-    family, in one of half its size, and alone; None where more than 20,000.
-    """
-
-    power: float
+    power: float  # the chance of the statement with the planned units
+    # How many units a power of 0.8 takes: in the family, in one of half its size, and alone; None over 20,000.
     needed: tuple[int | None, int | None, int | None]
 
 
 def questions_for_margin(column: Units, margin: float, reach: float, n_tests: int = 1) -> int | None:
     """Return how many units show "not worse by the margin" with power 0.8, if nothing differs; None over 20,000.
 
-    `column` has differences that were seen, more being better; `reach` is the largest possible difference of a
-    question, `n_tests` the size of the family, at whose strictest step it is to be shown.
+    It is to be shown at the strictest step of a family of `n_tests`.
     """
     reruns = _Reruns(column.sums[:, None], column.counts[:, None], margin, np.array([reach]), seed=0)
     tried = reruns.tried([lambda p_values: p_values * n_tests])
@@ -155,12 +143,10 @@ def questions_for_margin(column: Units, margin: float, reach: float, n_tests: in
 def for_margin(
     sums: Floats, counts: Floats, margin: float, reach: Floats, n_units: int, seed: int = 0
 ) -> list[ForMargin]:
-    """Return what a plan of `n_units` questions, or clusters, could show of each contrast of a family, and what it
-    takes.
+    """Return what a plan of `n_units` questions, or clusters, could show of each contrast, and what it takes.
 
-    `sums` and `counts`, (m, k), are of the differences of each unit of the pilot, more being better; 0 where missing.
-    `margin` is the largest mean loss that would be accepted, `reach`, (k,), the largest possible difference of a
-    question.
+    `sums` and `counts`, (m, k), and `reach`, (k,), are those of a `Pilot`; `margin` is the largest mean loss that would
+    be accepted.
     """
     reruns = _Reruns(sums, counts, margin, reach, seed)
     family, halves, alone = (
@@ -205,14 +191,11 @@ class _Reruns:
         return found
 
     def tried(self, families: Sequence[Family]) -> list[list[tuple[int, Floats]]]:
-        """Return for each family of tests the numbers of units that were tried, with the power of each contrast.
-
-        It ends where all contrasts have the power, or would take too many units.
-        """
+        """Return for each family of tests the numbers of units that were tried, with the power of each contrast."""
         found: list[list[tuple[int, Floats]]] = [[] for _ in families]
         least = float(self.reach.min()) / self.margin  # with fewer units the one that is appended outweighs them
         n, certain = max(_LEAST_UNITS, math.ceil(least)), np.zeros(self.sums.shape[1], dtype=bool)
-        while n <= _GROWTH * MOST_UNITS:
+        while n <= _GROWTH * MOST_UNITS:  # or until all contrasts have the power
             p_values = self.p_values(n, certain)
             powers = [np.asarray((family(p_values) < ALPHA).mean(axis=0)) for family in families]
             for tried, power in zip(found, powers, strict=True):
@@ -299,7 +282,7 @@ class MarginSample:
     failed: npt.NDArray[np.bool_]  # in any repeat
     scored: npt.NDArray[np.bool_]
     clusters: list[Hashable] | None
-    scale: Scale
+    scale: summaries.Scale
     margin: float
 
     def answer(self, weights: Weights) -> NotWorse:
@@ -317,9 +300,7 @@ class MarginSample:
         return NotWorse(n, n_failed, mean, self.margin, float(p_value))
 
     def observed(self, weights: Weights) -> tuple[Units, float, int] | str:
-        """Return the differences of each unit, more being better, how large one can be, and on how many questions
-        something failed; or why nothing can be tested.
-        """
+        """Return the differences, how large one can be, and how many questions failed; or why nothing can be tested."""
         if absent := [str(variant) for variant, weight in weights.items() if weight and variant not in self.columns]:
             return f"{', '.join(absent)} has no score"
         if self.scale.width is None:
@@ -335,10 +316,13 @@ class MarginSample:
 
 
 def margin_samples(
-    scores: pd.DataFrame, margins: Mapping[Any, float], scales: Mapping[Any, Scale] | None, clusters: Clusters | None
+    scores: pd.DataFrame,
+    margins: Mapping[Any, float],
+    scales: Mapping[Any, summaries.Scale] | None,
+    clusters: summaries.Clusters | None,
 ) -> dict[Any, MarginSample]:
     """Return the scores of each metric that has a margin, in the order of the margins."""
-    questions, ranges = per_question(scores, list(margins)), scales_of(scores, scales)
+    questions, ranges = summaries.per_question(scores, list(margins)), summaries.scales_of(scores, scales)
     found: dict[Any, MarginSample] = {}
     for metric, margin in margins.items():
         if metric not in ranges:
@@ -350,10 +334,10 @@ def margin_samples(
                 f"The margin of {metric} is {margin}; it is the largest mean loss that you would accept, above 0{most}."
             )
         rows = questions[questions["metric"] == metric]
-        cells = rows.assign(worst=with_failures_at(rows, scale.worst), best=with_failures_at(rows, scale.best))
-        wide = cells.pivot(index="question_id", columns="variant_id", values=["worst", "best", "lost"])
+        ends = {name: summaries.with_failures_at(rows, getattr(scale, name)) for name in ("worst", "best")}
+        wide = rows.assign(**ends).pivot(index="question_id", columns="variant_id", values=["worst", "best", "lost"])
         worst, best, lost = (wide[name].to_numpy(dtype=np.float64) for name in ("worst", "best", "lost"))
-        labels = None if clusters is None else cluster_labels(wide.index, clusters)
+        labels = None if clusters is None else summaries.cluster_labels(wide.index, clusters)
         places = {variant: place for place, variant in enumerate(wide["lost"].columns)}
         found[metric] = MarginSample(places, worst, best, lost > 0, lost < 1, labels, scale, margin)
     return found
@@ -364,31 +348,27 @@ def not_worse(
     contrasts: Mapping[Any, Weights],
     margins: Mapping[Any, float],
     *,
-    clusters: Clusters | None = None,
-    scales: Mapping[Any, Scale] | None = None,
+    clusters: summaries.Clusters | None = None,
+    scales: Mapping[Any, summaries.Scale] | None = None,
 ) -> pd.DataFrame:
     """Tell for each contrast and metric with a margin whether its mean is not worse by more than the margin.
 
     Columns:
-        contrast: the key
         n: questions that all variants with a weight have a score of, or failed on
         n_failed, difference, margin, p_value, reason: see `NotWorse`, over these questions
         p_corrected: Hommel's over the contrasts, within the metric
         is_not_worse: whether p_corrected is below 0.05
 
     Args:
-        scores: the table, as for `summary`.
         contrasts: key to weights of variants that add up to zero, positive for what would be taken: a main effect of
             a grid, or a variant against another.
         margins: metric to the largest mean loss that would be accepted; a metric without scores is left out.
-        clusters: question_id to cluster; a cluster is one unit.
-        scales: by metric; see `scales_of`.
     """
     rows: list[tuple[Any, ...]] = []
     for metric, sample in margin_samples(scores, margins, scales, clusters).items():
         found = {key: sample.answer(weights) for key, weights in contrasts.items()}
         rows += [(key, metric, *rest) for key, rest in zip(found, _corrected(list(found.values())), strict=True)]
-    return frame(rows, NOT_WORSE_COLUMNS)
+    return summaries.frame(rows, NOT_WORSE_COLUMNS)
 
 
 def questions_needed(
@@ -398,13 +378,12 @@ def questions_needed(
     margin: float,
     n_tests: int,
     *,
-    clusters: Clusters | None = None,
-    scales: Mapping[Any, Scale] | None = None,
+    clusters: summaries.Clusters | None = None,
+    scales: Mapping[Any, summaries.Scale] | None = None,
 ) -> dict[Any, int | None]:
     """Return for each contrast how many questions, or clusters, would show it with power 0.8 if nothing differed.
 
-    From the spread of these scores; None where more than 20,000, or where nothing can be tested. `n_tests` is the size
-    of the family; for the rest see `not_worse`.
+    None where more than 20,000, or where nothing can be tested. `n_tests` is the size of the family.
     """
     sample = margin_samples(scores, {metric: margin}, scales, clusters).get(metric)
     if sample is None:
@@ -422,8 +401,8 @@ def not_worse_than_best(
     variants: Sequence[Any],
     margins: Mapping[Any, float],
     *,
-    clusters: Clusters | None = None,
-    scales: Mapping[Any, Scale] | None = None,
+    clusters: summaries.Clusters | None = None,
+    scales: Mapping[Any, summaries.Scale] | None = None,
 ) -> pd.DataFrame:
     """Tell for each variant and metric with a margin whether it is not worse than the best by more than the margin.
 
@@ -434,7 +413,7 @@ def not_worse_than_best(
     Best", asks the same.
 
     Columns: as `not_worse`, with `variant_id`, and `against`, the variant that it is least clearly not worse than, of
-    which the numbers are. A variant without any score is no rival to the others.
+    which the numbers are. A variant without any score is no rival.
     """
     rows: list[tuple[Any, ...]] = []
     for metric, sample in margin_samples(scores, margins, scales, clusters).items():
@@ -451,7 +430,7 @@ def not_worse_than_best(
             answers.append(alone if worst is None else others[worst])
         corrected = _corrected(answers)
         rows += [(v, metric, a, *rest) for v, a, rest in zip(variants, against, corrected, strict=True)]
-    return frame(rows, BEST_COLUMNS)
+    return summaries.frame(rows, BEST_COLUMNS)
 
 
 def _corrected(found: Sequence[NotWorse]) -> list[tuple[Any, ...]]:

@@ -74,13 +74,10 @@ def not_dominated(quality: Floats, costs: Sequence[Floats]) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """For each variant the sum, over its parts, of the mean of what each part measured.
+    """For each variant the sum, over its parts, of the mean of what each part measured."""
 
-    sums, counts: (g, k, s) of g units, k variants and s parts (one, where a variant is measured as a whole).
-    """
-
-    sums: Floats
-    counts: Floats
+    sums: Floats  # (g, k, s) of g units, k variants and s parts (one, where a variant is measured as a whole)
+    counts: Floats  # likewise
 
     def at(self, weights: Floats) -> Floats:
         """Return (k, r) means, where each of g units counts as often as `weights`, whole (g, r), says.

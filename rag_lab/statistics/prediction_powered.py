@@ -28,21 +28,16 @@ _MOST_LEVERAGE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A mean of labels with its 95% interval; None where too few questions are labelled.
-
-    weight: of the judge's scores; 0 where labels stand alone.
-    n_labelled: questions with a label, without those of strata that are labelled as a whole.
-    of_questions, of_labels: the variance in parts: that which more questions would make less, and more labels.
-    """
+    """A mean of labels with its 95% interval; None where too few questions are labelled."""
 
     mean: float | None
     low: float | None
     high: float | None
-    weight: float
-    n_labelled: int
+    weight: float  # of the judge's scores; 0 where labels stand alone
+    n_labelled: int  # without questions of strata that are labelled as a whole
     n_questions: int
-    of_questions: float = 0.0
-    of_labels: float = 0.0
+    of_questions: float = 0.0  # the part of the variance that more questions would make less
+    of_labels: float = 0.0  # that which more labels would
 
     @property
     def is_settled(self) -> bool:
@@ -50,10 +45,7 @@ class Corrected:
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     def labels_needed(self) -> int | None:
-        """Return how many questions must be labelled for the interval to leave out zero, if the mean stays as it is.
-
-        None where not even a label on every question would do, or where nothing is known yet.
-        """
+        """Return how many labels make the interval leave out zero, if the mean stays; None where not even all would."""
         n, size = self.n_labelled, self.n_questions
         for more in range(n, size + 1) if self.mean is not None and self.low is not None else ():
             left = self.of_labels * n / more * (1 - more / size) / (1 - n / size) if n < size else 0.0

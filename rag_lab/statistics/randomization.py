@@ -31,14 +31,11 @@ Correction = Literal["max_t", "bh", "none"]
 
 @dataclass(frozen=True, slots=True)
 class FamilyTest:
-    """The two-sided tests of k comparisons: (k,) p-values of each alone, and adjusted for all of the family.
-
-    largest: (m,) the largest statistic of the family under each flip, sorted; what has to be exceeded.
-    """
+    """The two-sided tests of k comparisons: (k,) p-values of each alone, and adjusted for all of the family."""
 
     alone: Floats
     adjusted: Floats
-    largest: Floats
+    largest: Floats  # (m,) the largest statistic of the family under each flip, sorted; what has to be exceeded
 
     def critical(self, alpha: float) -> float:
         """Return what the largest statistic of a family without differences stays below in 1 - alpha of cases."""
@@ -66,9 +63,7 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
     Args:
         sums: (g, k) sums of the differences of each unit in each comparison, 0 where it has none; k at least 1.
         seed: of the random flips.
-        n_flips: m; where None at least 20,000, and up to 200,000 in a small family, so that what stands close to a
-            level
-            does not depend on the seed.
+        n_flips: m; where None 20,000 to 200,000, so that what stands close to a level does not depend on the seed.
     """
     used = sums[np.any(sums != 0, axis=1)]
     found = statistics_of(sums)

@@ -27,8 +27,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.records import QUERY_CLASSES, Trace
 from rag_lab.statistics.families import Hypothesis
 from rag_lab.statistics.intervals import Floats, PairedDifference, paired_differences
-from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.statistics.summaries import Clusters, cluster_labels, frame, per_question
+from rag_lab.statistics.summaries import SHARE, Clusters, Scale, cluster_labels, frame, per_question
 from rag_lab.statistics.verdict import Answer
 
 ARMS = ("none", "always", "classified")
@@ -201,19 +200,13 @@ REPETITIONS = 20
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What rules are learned from and tried on: (n,) arrays, and how.
+    """What rules are learned from and tried on: (n,) arrays, and how."""
 
-    gain: what HyDE adds to the score of each question, positive where that is better.
-    classes: each question's class as a number from 1; 0 is no class, for which HyDE is off.
-    groups: the number of each question's cluster, from 0; a cluster is in one fold as a whole.
-    repetitions: with other folds each, of which there are at least 2.
-    """
-
-    gain: Floats
-    classes: Numbers
-    groups: Numbers
-    folds: int
-    repetitions: int
+    gain: Floats  # what HyDE adds to the score of each question, positive where that is better
+    classes: Numbers  # of each question, from 1; 0 is no class, for which HyDE is off
+    groups: Numbers  # the cluster of each question, from 0; it is in one fold as a whole
+    folds: int  # at least 2
+    repetitions: int  # with other folds each
 
 
 def cross_validated(trial: Trial, classes: Numbers, random: np.random.Generator) -> tuple[Floats, Floats]:
@@ -351,17 +344,14 @@ def learn_class_to_hyde(
     few questions take it as the least that the uncertainty can be.)
 
     Args:
-        table: see `routing_table`.
         column: `predicted`, since that class is what the rule will be applied to, or `labelled` for what a classifier
             without mistakes could gain.
-        seed: of folds and resamples.
         folds: at least 2; fewer where there are fewer questions or clusters.
-        repetitions: with other folds each.
         scale: of the metric; gains have the sign of its scores, also where less is better.
     """
     rows = complete(table)
     classes = np.array([str(name) for name in rows[column]], dtype=np.str_)
-    gain, groups = (rows["always"] - rows["none"]).to_numpy(dtype=float), group_numbers(rows)
+    gain, groups = rows["always"].to_numpy(dtype=float) - rows["none"].to_numpy(dtype=float), group_numbers(rows)
     known = [*QUERY_CLASSES, *sorted({str(name) for name in classes} - {*QUERY_CLASSES, ""})]
     numbers = np.array([known.index(name) + 1 if name else 0 for name in classes], dtype=np.int64)
     trial = Trial(scale.sign * gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
@@ -371,29 +361,24 @@ def learn_class_to_hyde(
         on = _rules(_per_fold(alone, trial.classes), _per_fold(alone, trial.classes, trial.gain)).ravel()
     # A class that no question has is off.
     class_to_hyde = {name: place < len(on) and bool(on[place]) for place, name in enumerate(known, start=1)}
-    return LearnedRouting(
-        class_to_hyde=class_to_hyde,
-        reasons={name: _reason(gain[classes == name], on) for name, on in class_to_hyde.items()},
-        gains=_gains(rows, trial, seed, scale),
-        p_value=p_value(trial, seed) if trial.folds >= 2 else None,
-        n=len(rows),
-    )
-
-
-def _gains(rows: pd.DataFrame, trial: Trial, seed: int, scale: Scale) -> dict[str, PairedDifference]:
-    """Return the gain over each arm; the score of a question is its mean over the rules it was not part of."""
-    none = rows["none"].to_numpy(dtype=float)
-    gain = rows["always"].to_numpy(dtype=float) - none
-    can_learn = trial.folds >= 2
     by_class, for_all = np.zeros(len(rows)), np.zeros(len(rows))
-    if can_learn:
+    if trial.folds >= 2:
         by_class, for_all = cross_validated(trial, trial.classes, np.random.default_rng(seed))
+    # The score of a question is its mean over the rules it was not part of.
+    none = rows["none"].to_numpy(dtype=float)
     arms = {"none": none, "always": none + gain, "best_arm": none + gain * for_all}
     if ARMS[2] in rows:
         arms[ARMS[2]] = rows[ARMS[2]].to_numpy(dtype=float)
     pairs = [(none + gain * by_class, scores) for scores in arms.values()]
     clusters, reach = cluster_column([rows] * len(arms)), [scale.width] * len(arms)
-    return dict(zip(arms, paired_differences(pairs, seed=seed, clusters=clusters, reach=reach), strict=True))
+    gains = paired_differences(pairs, seed=seed, clusters=clusters, reach=reach)
+    return LearnedRouting(
+        class_to_hyde=class_to_hyde,
+        reasons={name: _reason(gain[classes == name], on) for name, on in class_to_hyde.items()},
+        gains=dict(zip(arms, gains, strict=True)),
+        p_value=p_value(trial, seed) if trial.folds >= 2 else None,
+        n=len(rows),
+    )
 
 
 def _reason(gain: Floats, is_on: bool) -> str:

@@ -18,8 +18,7 @@ from scipy.special import stdtrit
 
 from rag_lab.statistics.intervals import TIE, Floats, paired_differences, units
 from rag_lab.statistics.routing import Numbers, cluster_column, complete, dealt_out, group_numbers
-from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.statistics.summaries import Clusters, cluster_labels
+from rag_lab.statistics.summaries import SHARE, Clusters, Scale, cluster_labels
 
 N_REFERENCES = 499
 _TAILS = (0.025, 0.975)

@@ -57,16 +57,12 @@ def sidak(n_comparisons: int, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The comparisons that are corrected together; `n_tests` of them can be significant, the others are left out.
-
-    alpha: the chance of any false finding among them.
-    critical: the statistic (see `randomization.statistics_of`) that the first finding must exceed; None without tests.
-    """
+    """The comparisons that are corrected together; `n_tests` of them can be significant, the others are left out."""
 
     name: FamilyName = "primary"
-    alpha: float = ALPHA
+    alpha: float = ALPHA  # the chance of any false finding among them
     n_tests: int = 1
-    critical: float | None = None
+    critical: float | None = None  # what the first finding must exceed, see `randomization.statistics_of`
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +75,14 @@ class WithFailures:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known of one comparison, wherever it is shown.
-
-    p_value: two-sided, of the comparison alone; None where nothing was compared.
-    p_corrected: within the family; None where so few units differ that it cannot be significant.
-    failures: None where nothing that counts in it has failed.
-    noise_floor: what noise alone stays below; None where it was not measured.
-    """
+    """What is known of one comparison, wherever it is shown."""
 
     difference: PairedDifference
-    p_value: float | None
-    p_corrected: float | None
+    p_value: float | None  # two-sided, of the comparison alone; None where nothing was compared
+    p_corrected: float | None  # within the family; None where so few units differ that it cannot be significant
     family: Family = Family()
-    failures: WithFailures | None = None
-    noise_floor: float | None = None
+    failures: WithFailures | None = None  # None where nothing that counts in it has failed
+    noise_floor: float | None = None  # what noise alone stays below; None where it was not measured
     higher_is_better: bool = True
 
     @property

@@ -22,8 +22,7 @@ from rag_lab.stages.hyde import GuardedRewrite, Hyde, PlainWords, RouteHyde
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import Off, Stage
 from rag_lab.stages.understand import LlmUnderstanding
-from rag_lab.statistics.scales import Scale
-from rag_lab.statistics.summaries import summary
+from rag_lab.statistics.summaries import Scale, summary
 from rag_lab.testing import HashEmbedder
 
 

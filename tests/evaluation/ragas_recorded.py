@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.evaluation.judge_queue import JudgeError, read_reply, strict_schema
-from rag_lab.evaluation.ragas_table import COLLECTIONS, SPECS
+from rag_lab.evaluation.ragas_metrics import COLLECTIONS, SPECS
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.records import Answer, Evidence, Passage, Question, StageRecord, Trace
 from rag_lab.testing import HashEmbedder

@@ -11,7 +11,7 @@ from rag_lab.errors import ModelError
 from rag_lab.evaluation import judge_queue
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge_queue import judgement_lines
-from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.evaluation.ragas_metrics import SPECS
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.shared import chat_model

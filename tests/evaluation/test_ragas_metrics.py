@@ -17,7 +17,7 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge_check import judge_banner, save_check
 from rag_lab.evaluation.judge_trial import check_judge, judged_metrics
-from rag_lab.evaluation.ragas_table import COLLECTIONS, SPECS
+from rag_lab.evaluation.ragas_metrics import COLLECTIONS, SPECS
 from rag_lab.evaluation.registry import problems
 from rag_lab.testing import HashEmbedder as WordEmbedder
 

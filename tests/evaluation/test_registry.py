@@ -10,7 +10,7 @@ from factories import TEXT, make_passage, make_question, make_trace
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.metric import Tools
-from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.evaluation.ragas_metrics import SPECS
 from rag_lab.evaluation.registry import (
     CALLS,
     build_metric,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag_lab.experiment.race import Looks, closest_call, race_standings, standings
 from rag_lab.records import Score
 from rag_lab.runs.variant_files import to_frame
-from rag_lab.statistics.scales import Scale
+from rag_lab.statistics.summaries import Scale
 
 METRIC = "retrieval.ndcg@5"
 

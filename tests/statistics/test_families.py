@@ -15,8 +15,7 @@ from scipy.stats import ttest_1samp
 from rag_lab.statistics.families import COMPARISON_COLUMNS, Hypothesis, Options, answers
 from rag_lab.statistics.noise_components import NoiseComponents
 from rag_lab.statistics.randomization import step_down
-from rag_lab.statistics.scales import Scale
-from rag_lab.statistics.summaries import summary
+from rag_lab.statistics.summaries import Scale, summary
 
 FAILED = float("nan")
 

@@ -21,8 +21,7 @@ from rag_lab.statistics.non_inferiority import (
     questions_for_margin,
 )
 from rag_lab.statistics.randomization import hommel
-from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.statistics.summaries import per_question
+from rag_lab.statistics.summaries import SHARE, Scale, per_question
 
 M = "retrieval.ndcg@5"
 PAIR = {("b", "a"): {"b": 1.0, "a": -1.0}}

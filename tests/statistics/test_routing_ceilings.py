@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.statistics.routing_ceilings import class_ceiling, question_ceiling, repeated_differences
-from rag_lab.statistics.scales import Scale
+from rag_lab.statistics.summaries import Scale
 
 CLASSES = ("specific", "fuzzy", "procedural", "comparative")
 LOWER = Scale(higher_is_better=False)

@@ -8,8 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.scales import SHARE, UNKNOWN, Scale
-from rag_lab.statistics.summaries import SUMMARY_COLUMNS, per_question, ranking, summary, unit_places, with_failures_at
+from rag_lab.statistics.summaries import (
+    SHARE,
+    SUMMARY_COLUMNS,
+    UNKNOWN,
+    Scale,
+    per_question,
+    ranking,
+    summary,
+    unit_places,
+    with_failures_at,
+)
 
 FAILED, NOT_APPLICABLE = "failed", "not_applicable"
 Cell = float | str  # a value, or a status

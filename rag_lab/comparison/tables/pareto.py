@@ -14,8 +14,7 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.records import StageRecord, Trace
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, mean_intervals
 from rag_lab.statistics.pareto import Means, Quantity, Tolerance, differ, fronts, medians
-from rag_lab.statistics.scales import UNKNOWN
-from rag_lab.statistics.summaries import cluster_labels, per_question, unit_places, with_failures_at
+from rag_lab.statistics.summaries import UNKNOWN, cluster_labels, per_question, unit_places, with_failures_at
 
 Cost = Literal["seconds", "tokens", "usd"]
 COSTS: tuple[Cost, ...] = get_args(Cost)

@@ -20,7 +20,7 @@ from rag_lab.runs.run_folder import RunFolder, VariantPlan
 from rag_lab.statistics.families import Hypothesis, Options, Pairs
 from rag_lab.statistics.noise_components import NoiseComponents
 from rag_lab.statistics.randomization import Correction
-from rag_lab.statistics.scales import SHARE, Scale
+from rag_lab.statistics.summaries import SHARE, Scale
 from rag_lab.statistics.verdict import Answer
 
 

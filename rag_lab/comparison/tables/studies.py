@@ -21,8 +21,7 @@ from rag_lab.statistics.families import Hypothesis, ScoreTable, answers
 from rag_lab.statistics.intervals import PairedDifference, student_bounds, units
 from rag_lab.statistics.randomization import holm
 from rag_lab.statistics.routing_ceilings import Ceiling, class_ceiling, question_ceiling, repeated_differences
-from rag_lab.statistics.scales import SHARE, Scale
-from rag_lab.statistics.summaries import cluster_labels, per_question
+from rag_lab.statistics.summaries import SHARE, Scale, cluster_labels, per_question
 
 HYDE, RULE = "query.hyde", "query.class_to_hyde"
 

@@ -16,7 +16,7 @@ from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import ModelError
 from rag_lab.evaluation import cutoff_caveats, registry
 from rag_lab.evaluation.metric import question_gap
-from rag_lab.evaluation.ragas_table import SPECS
+from rag_lab.evaluation.ragas_metrics import SPECS
 from rag_lab.experiment import design
 from rag_lab.experiment.plan import Plan
 from rag_lab.models import shared, truncation

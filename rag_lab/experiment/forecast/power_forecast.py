@@ -25,8 +25,7 @@ from rag_lab.runs.run_folder import RunFolder
 from rag_lab.statistics import families, randomization, verdict
 from rag_lab.statistics.effects import GRIDS, PRIMARY_KINDS, contrasts, factor_values, read_factors
 from rag_lab.statistics.non_inferiority import LEAST_QUESTIONS, ForMargin, Pilot, for_margin, pilot_of
-from rag_lab.statistics.scales import scales_of
-from rag_lab.statistics.summaries import per_question
+from rag_lab.statistics.summaries import per_question, scales_of
 
 RESULTS = Path("results")
 

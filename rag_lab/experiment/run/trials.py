@@ -23,7 +23,7 @@ from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
 from rag_lab.runs import run_folder, run_manifest
-from rag_lab.statistics import scales, summaries
+from rag_lab.statistics import summaries
 from rag_lab.statistics.effects import level_text
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def trial_rounds(
             break
         scores, means = part.scores(), dict[str, list[float | None]]()  # what failed counts as the worst value
         for goal in goals:
-            scale = scales.scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
+            scale = summaries.scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)
             for row in summaries.ranking(scores, goal.name, scale).to_dict("records"):
                 value = row["mean"] if row["ranked_by"] is None else row["ranked_by"]
                 means.setdefault(str(row["variant_id"]), []).append(value)

@@ -29,8 +29,7 @@ from rag_lab.report.shown_comparison import shown_frame
 from rag_lab.report.table import Table
 from rag_lab.runs.variant_files import to_frame
 from rag_lab.stages.steps import STEPS
-from rag_lab.statistics.scales import SHARE
-from rag_lab.statistics.summaries import summary
+from rag_lab.statistics.summaries import SHARE, summary
 
 KEYS: dict[str, list[str]] = read_shipped(Path(__file__).with_name("boxes.yaml"))
 _MODULES = {step.slot: step.module for step in STEPS if step.slot}  # by slot, the key that an object replaces

@@ -17,7 +17,7 @@ from rag_lab.report.score_tables import differences_of
 from rag_lab.report.sections import named_tables, verdict_box
 from rag_lab.report.study_tables import module_table
 from rag_lab.statistics.effects import level_text
-from rag_lab.statistics.scales import Scale
+from rag_lab.statistics.summaries import Scale
 
 N = 300
 BASE = np.linspace(0.3, 0.7, N)
