@@ -67,13 +67,14 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
         raise UnusableReply(f"the judge failed: {reply.error}")
     if reply.error:
         raise JudgeError(f"the judge failed: {reply.error}", permanent=not reply.transient)
-    start = reply.text.find("{")
+    start, flat = reply.text.find("{"), " ".join(reply.text.split())
+    excerpt = repr(flat if len(flat) <= 80 else f"{flat[:80]}…")
     if not reply.text.strip():
         raise UnusableReply(
             "the judge thought and wrote no reply" if reply.has_thought else "the judge's reply is empty"
         )
     if start < 0:
-        raise UnusableReply(f"the judge's reply holds no JSON object: {_excerpt(reply.text)}")
+        raise UnusableReply(f"the judge's reply holds no JSON object: {excerpt}")
     try:
         result = model.model_validate(json.JSONDecoder(strict=False).raw_decode(reply.text, start)[0])
     except ValidationError as error:
@@ -82,7 +83,7 @@ def read_reply(reply: ChatReply, model: type[Reply]) -> Reply:
         raise UnusableReply(f"the judge's reply does not fit the schema: {where}: {first['msg']}") from None
     except (ValueError, RecursionError):
         cut = "is cut off at its token limit" if reply.truncated else "is broken JSON"
-        raise UnusableReply(f"the judge's reply {cut}: {_excerpt(reply.text)}") from None
+        raise UnusableReply(f"the judge's reply {cut}: {excerpt}") from None
     data, ratings = result.model_dump(), _RATINGS.get(model.__name__)
     for name, value in _items(data):
         if name == "rating" and ratings:
@@ -118,11 +119,6 @@ def _items(value: Any) -> Iterator[tuple[str, Any]]:
         yield from value.items()
     for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _items(child)
-
-
-def _excerpt(text: str, max_chars: int = 80) -> str:
-    flat = " ".join(text.split())
-    return repr(flat if len(flat) <= max_chars else flat[:max_chars] + "…")
 
 
 def judgement_lines(replies: Iterable[tuple[str, Mapping[str, Any]]], arguments: Mapping[str, Any]) -> str:

@@ -96,14 +96,11 @@ class ScoreTable:
         scored = among[~np.isnan(self.mean[np.ix_(among, columns)]).any(axis=1)]
         asked = among[~np.isnan(self.lost[np.ix_(among, columns)]).any(axis=1)]
         n_failed = int((self.lost[np.ix_(asked, columns[weights != 0])] > 0).any(axis=1).sum())
-        filled = np.zeros(0) if self.filled is None else _exact(self.filled[np.ix_(asked, columns)] @ weights)
+        filled = np.zeros(0) if self.filled is None else self.filled[np.ix_(asked, columns)] @ weights
         key = (hypothesis.metric, hypothesis.unsigned, scored.tobytes())
-        values = _exact(self.mean[np.ix_(scored, columns)] @ weights)
+        values = self.mean[np.ix_(scored, columns)] @ weights
+        values, filled = (np.where(np.abs(sums) <= TIE, 0.0, sums) for sums in (values, filled))
         return Sample(tuple(self.questions[scored]), values, tuple(self.questions[asked]), filled, n_failed, key)
-
-
-def _exact(values: Floats) -> Floats:
-    return np.where(np.abs(values) <= TIE, 0.0, values)
 
 
 @dataclass(frozen=True)

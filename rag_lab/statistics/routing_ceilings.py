@@ -53,10 +53,23 @@ _NOTHING = Ceiling(0, "none", None, None, None, None, None)
 def question_ceiling(table: pd.DataFrame, repeated: pd.DataFrame | None = None, scale: Scale = SHARE) -> Ceiling:
     """Return the ceiling of a router that knows each question.
 
-    `repeated` (see `repeated_differences`) is used where two questions or more have two repeats.
+    Where two questions or more are `repeated` (see `repeated_differences`), it is the gain of the arm that is better in
+    one repeat, over that which is better for all in it, in the others, averaged over which repeat chooses. Both are
+    chosen in it, so that neither is favoured by chance.
     """
     if repeated is not None and len(repeated) > 1:
-        return _split(repeated, scale)
+        d = scale.sign * repeated.drop(columns="cluster", errors="ignore").to_numpy(dtype=float)
+        d = np.where(np.abs(d) <= TIE, 0.0, d)
+        there = ~np.isnan(d)
+        filled, counts = np.where(there, d, 0.0), there.sum(axis=1, keepdims=True)
+        others = (filled.sum(axis=1, keepdims=True) - filled) / (counts - 1)
+        for_all = filled.sum(axis=0, keepdims=True) > 0
+        choice = np.where(filled == 0, for_all, filled > 0).astype(float) - for_all
+        gains = np.where(there, choice * others, 0.0).sum(axis=1) / counts[:, 0]
+        pair = (scale.sign * gains, np.zeros(len(gains)))
+        found = paired_differences([pair], clusters=cluster_column([repeated]), reach=[scale.width])[0]
+        arm = "always" if np.nansum(d) > 0 else "none"
+        return Ceiling(len(d), arm, None, None, found.mean, found.low, found.high)
     rows = complete(table)
     d = _differences(rows, scale)
     if not len(d):
@@ -120,25 +133,6 @@ def repeated_differences(
     if clusters is None:
         return found
     return found.assign(cluster=pd.Series(cluster_labels(found.index, clusters), index=found.index, dtype=object))
-
-
-def _split(repeated: pd.DataFrame, scale: Scale) -> Ceiling:
-    """Return the gain of the arm that is better in one repeat, over that which is better for all in it, in the others.
-
-    Averaged over which repeat chooses. Both are chosen in it, so that neither is favoured by chance.
-    """
-    d = scale.sign * repeated.drop(columns="cluster", errors="ignore").to_numpy(dtype=float)
-    d = np.where(np.abs(d) <= TIE, 0.0, d)
-    there = ~np.isnan(d)
-    filled, counts = np.where(there, d, 0.0), there.sum(axis=1, keepdims=True)
-    others = (filled.sum(axis=1, keepdims=True) - filled) / (counts - 1)
-    for_all = filled.sum(axis=0, keepdims=True) > 0
-    choice = np.where(filled == 0, for_all, filled > 0).astype(float) - for_all
-    gains = np.where(there, choice * others, 0.0).sum(axis=1) / counts[:, 0]
-    pair = (scale.sign * gains, np.zeros(len(gains)))
-    found = paired_differences([pair], clusters=cluster_column([repeated]), reach=[scale.width])[0]
-    arm = "always" if np.nansum(d) > 0 else "none"
-    return Ceiling(len(d), arm, None, None, found.mean, found.low, found.high)
 
 
 def _ceiling(d: Floats, scale: Scale, seen: float, by_chance: float, ends: tuple[float, float] | None) -> Ceiling:
