@@ -102,10 +102,10 @@ def stratified(questions: Sequence[Question], n: int, seed: int) -> list[str]:
     The sample of n is the beginning of the sample of n + 1 with the same seed, and does not depend on the order of
     `questions`. Ids must be unique.
     """
-    strata: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    strata: dict[tuple[str, bool], list[Question]] = defaultdict(list)
     for question in questions:
-        strata[question.query_class or "", question.answerable].append(question.question_id)
-    waiting = {key: sorted(strata[key], key=lambda name: _lot(name, seed), reverse=True) for key in sorted(strata)}
+        strata[question.query_class or "", question.answerable].append(question)
+    waiting = {key: shuffled(strata[key], seed)[::-1] for key in sorted(strata)}
     sizes = {key: len(ids) for key, ids in waiting.items()}
     seats = dict.fromkeys(waiting, 0)
     sample = []
@@ -120,9 +120,5 @@ def stratified(questions: Sequence[Question], n: int, seed: int) -> list[str]:
 
 def shuffled(questions: Sequence[Question], seed: int) -> list[str]:
     """Return all ids in an order by lot, which depends on each id and the seed alone."""
-    return sorted((question.question_id for question in questions), key=lambda name: _lot(name, seed))
-
-
-def _lot(question_id: str, seed: int) -> tuple[bytes, str]:
-    """Return a question's place in the draw, which depends on its id and the seed alone."""
-    return hashlib.sha256(f"{seed}:{question_id}".encode()).digest(), question_id
+    lots = {one.question_id: hashlib.sha256(f"{seed}:{one.question_id}".encode()).digest() for one in questions}
+    return sorted((question.question_id for question in questions), key=lambda name: (lots[name], name))

@@ -184,13 +184,10 @@ class CustomMetric:
         return {"metric": self.name, "code": self.code.identity(), "models": models}
 
     def reads(self, trace: Trace) -> Mapping[str, Any] | None:
-        """Return the trace as the metric sees it; None where it is not called.
-
-        One that asks no model is quick: the digest of what it sees stands for it.
-        """
+        """Return the trace as the metric sees it; None where it is not called."""
         if metric.find_gap(trace, self.needs):
             return None
-        if not self.models:
+        if not self.models:  # it is quick
             return {"seen": sha256(metric.trace_bytes(self._seen(trace))).hexdigest()}
         seen: dict[str, Any] = metric.TRACE.dump_python(self._seen(trace), mode="json", exclude={"texts"})
         return seen

@@ -108,10 +108,7 @@ def _decoded(text: str, metric: Metric, traces: Sequence[Trace]) -> list[Score]:
 
 
 def score_metric(metric: Metric, scored: TracesScored, memory: Memory | None, advance: Advance) -> list[Score]:
-    """Return one score for each trace, in order, as remembered where the metric's values follow from what traces say.
-
-    Costly ones are remembered one by one, quick ones all together. Those that measure the run are measured in each.
-    """
+    """Return one score for each trace, in order, remembered where the metric's values follow from what traces say."""
     if isinstance(metric, CostlyMetric):
         if memory is not None:
             return score_costly(metric, scored.traces, memory, advance)

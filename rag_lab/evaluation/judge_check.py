@@ -205,11 +205,8 @@ def load_check(
 
 
 def judge_banner(judge: Mapping[str, Any] | str, folder: Path | str | None = None, language: str = "") -> str:
-    """Return what a report says of a judge with its scores: the verdict of its trial, or that there was none.
-
-    `judge` is the model's identity, or `provider:name` as a score has it; empty where nothing was judged.
-    """
-    if not judge:
+    """Return what a report says of a judge, by identity or `provider:name`: its trial's verdict, or that none was."""
+    if not judge:  # nothing was judged
         return ""
     name = judge if isinstance(judge, str) else model_name(judge)
     check = load_check(judge, folder, language)
@@ -223,10 +220,7 @@ def judge_banner(judge: Mapping[str, Any] | str, folder: Path | str | None = Non
 
 
 def judge_warnings(judge: str, writers: Iterable[str], design: str) -> list[str]:
-    """Return what to doubt in a judge beside its trial: it is of a writer's family, or a search follows it alone.
-
-    `design` is that of the run where this judge gives the main metric, else empty.
-    """
+    """Return what to doubt in a judge beside its trial; `design` is that of the run if it gives the main metric."""
     families = {found[1].lower() for one in writers if (found := _FAMILY.search(one))}
     found, warnings = _FAMILY.search(judge), list[str]()
     if found and found[1].lower() in families:

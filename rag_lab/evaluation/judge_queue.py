@@ -133,10 +133,18 @@ def judgement_lines(replies: Iterable[tuple[str, Mapping[str, Any]]], arguments:
     judged = {one.get("statement") for each in lists for one in each if isinstance(one, dict)}
     # What to call a text that the judge read alone.
     texts = {"response": "answer", "reference": "reference"}
-    places: dict[str | None, str] = {arguments[name]: text for name, text in texts.items() if name in arguments}
+    places: dict[str, str] = {arguments[name]: text for name, text in texts.items() if name in arguments}
     for number, text in reversed(list(enumerate(arguments.get("retrieved_contexts", ()), 1))):
         places[text] = f"passage {number}"
-    lines = [line for prompt, reply in replies for line in _lines(reply, places.get(_context(prompt)), judged)]
+    lines: list[str] = []
+    for prompt, reply in replies:  # the input at the end of RAGAs' prompt is JSON, and may have a `context`
+        _, found, read = prompt.rpartition("\ninput: ")
+        try:
+            data = json.JSONDecoder().raw_decode(read)[0] if found else None
+        except ValueError:
+            data = None
+        context = data.get("context") if isinstance(data, dict) else None
+        lines += _lines(reply, places.get(context) if isinstance(context, str) else None, judged)
     length = 0
     for place, line in enumerate(lines):
         length += len(line)
@@ -145,17 +153,6 @@ def judgement_lines(replies: Iterable[tuple[str, Mapping[str, Any]]], arguments:
             more = f"… {counted(len(rest), 'more line')} of {sum(map(len, rest)):,} characters not kept"
             return "\n".join([*lines[:place], more])
     return "\n".join(lines)
-
-
-def _context(prompt: str) -> str | None:
-    """Return the `context` of the input at the end of RAGAs' prompt, which is JSON; None where there is none."""
-    _, found, rest = prompt.rpartition("\ninput: ")
-    try:
-        data = json.JSONDecoder().raw_decode(rest)[0] if found else None
-    except ValueError:
-        return None
-    context = data.get("context") if isinstance(data, dict) else None
-    return context if isinstance(context, str) else None
 
 
 def _lines(reply: Mapping[str, Any], place: str | None, judged: set[Any]) -> Iterator[str]:
@@ -236,15 +233,12 @@ class JudgeReplies:
 
 
 class RememberedJudge:
-    """A judge for one score of a custom metric. The same request is one call, also where it was remembered.
-
-    `is_troubled` tells whether a request had no reply, which another attempt may cure.
-    """
+    """A judge for one score of a custom metric. The same request is one call, also where it was remembered."""
 
     def __init__(self, judge: ChatModel, replies: JudgeReplies, repeat: int) -> None:
         self._judge, self._replies, self._first_seed = judge, replies, SEEDS_PER_REPEAT * repeat
         self.replies: dict[str, ChatReply] = {}  # by request
-        self.is_troubled = False
+        self.is_troubled = False  # whether a request had no reply, which another attempt may cure
         self.constrains_json, self.context_tokens = judge.constrains_json, judge.context_tokens
 
     def identity(self) -> Mapping[str, Any]:

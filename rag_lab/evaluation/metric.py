@@ -163,17 +163,13 @@ class Family:
 
 @dataclass(frozen=True)
 class TraceMetric:
-    """A metric that is a pure function of one trace. `version` grows when the function's meaning changes.
-
-    Its values follow from what traces say, and from nothing else, where `is_traced`: how long stages took, and what
-    else their records count, differs from run to run.
-    """
+    """A metric that is a pure function of one trace."""
 
     name: str
     needs: Needs
     compute: Callable[[Trace], float | Gap]
-    version: int = 1
-    is_traced: bool = True
+    version: int = 1  # grows when the function's meaning changes
+    is_traced: bool = True  # its values follow from what traces say, without records of stages, which differ by run
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name and the version."""
@@ -210,11 +206,8 @@ def scored(trace: Trace, metric: str, value: float | Gap) -> Score:
 
 
 def find_gap(trace: Trace, needs: Needs) -> Gap | None:
-    """Return why `trace` lacks something of `needs` (models aside), or None where it has all.
-
-    What the question lacks comes first: a stage's failure is no loss where there was nothing to measure.
-    """
-    if gap := question_gap(trace.question, needs):
+    """Return why `trace` lacks something of `needs` (models aside), or None where it has all."""
+    if gap := question_gap(trace.question, needs):  # first: a failure is no loss where there was nothing to measure
         return gap
     if (failure := trace.failure) and (
         ("ranking" in needs and not trace.ranked and failure.stage not in _AFTER_RANKING)

@@ -182,7 +182,19 @@ class Memory:
         with self.opened() as database, database:
             database.lock()
             now_s = database.now()
-            mine = list(islice(_free(database, keys, me, now_s), limit))
+            mine: list[str] = []
+            for some in batches(keys, _KEYS_AT_ONCE):
+                if len(mine) >= limit:
+                    break
+                owners = _owners(database, some)  # first: who stores a result gives it up at the same moment
+                query = f"SELECT key FROM remembered WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
+                stored = {row[0] for row in database.execute(query, some)}
+                for key in some:
+                    owner, seen = owners.get(key, (me, now_s))
+                    runs = owner == me or owner.runs()
+                    is_void = abs(now_s - seen) > _VOID_S if runs is None else not runs
+                    if len(mine) < limit and key not in stored and (owner == me or is_void):
+                        mine.append(key)
             database.executemany(_CLAIM, [(key, *me, now_s) for key in mine])
         return mine
 
@@ -232,20 +244,6 @@ def _give_up(database: Database, keys: Iterable[str]) -> None:
     """Delete this process's claims; one that was taken for void belongs to another by now."""
     me = Process.of()
     database.executemany(f"DELETE FROM held WHERE key = ? AND {_HOLDER}", [(key, *me) for key in keys])  # noqa: S608
-
-
-def _free(database: Database, keys: Sequence[str], me: Process, now_s: float) -> Iterator[str]:
-    """Yield those of `keys`, in order, that nobody has stored or is computing."""
-    for some in batches(keys, _KEYS_AT_ONCE):
-        owners = _owners(database, some)  # first: who stores a result gives it up at the same moment
-        query = f"SELECT key FROM remembered WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
-        stored = {row[0] for row in database.execute(query, some)}
-        for key in some:
-            owner, seen = owners.get(key, (me, now_s))
-            runs = owner == me or owner.runs()
-            is_void = abs(now_s - seen) > _VOID_S if runs is None else not runs
-            if key not in stored and (owner == me or is_void):
-                yield key
 
 
 def _owners(database: Database, keys: Sequence[str]) -> dict[str, tuple[Process, float]]:

@@ -21,10 +21,7 @@ SEARCHES = {"search_dense": "dense", "retrieve_hyde": "hyde"}  # stages that emb
 def left_out(
     questions: Sequence[Question], asked: Collection[str], answered: Collection[str], limit: int | None, seed: int
 ) -> dict[str, int]:
-    """Return how many questions are not asked, by the reason as `asked_sentence` says it.
-
-    `asked` and `answered` are ids; `limit` is of the questions asked, None for all, and `seed` that of their sample.
-    """
+    """Return how many questions are not asked, by reason; `limit` is of those asked, `seed` that of their sample."""
     drawn = stratified(questions, len(questions), seed)
     n_seen = len(drawn)
     if limit is not None and len(asked) == limit:

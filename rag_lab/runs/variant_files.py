@@ -149,10 +149,7 @@ def _read_hits(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
-    """Write `traces` to `path`, replacing it at the end: the file's presence means that it is whole.
-
-    Control characters stay as they are, escaped where JSON wants it; secrets that this process knows are hidden.
-    """
+    """Write `traces` to `path`, replacing it at the end: the file's presence means that it is whole."""
     numbers: dict[str, int] = {}
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in hide_known_jsons(_written(trace, numbers) for trace in traces))

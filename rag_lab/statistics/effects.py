@@ -80,17 +80,13 @@ def _bits(values: Sequence[bool]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """A design, read off its variants. The first level of each factor is the baseline's.
-
-    `cells` maps the levels of all factors, in the order of `levels`, to the variant that has them; `same` those of a
-    nested grid or a fraction that were not run to the variant that is the same pipeline.
-    """
+    """A design, read off its variants. The first level of each factor is the baseline's."""
 
     levels: dict[str, Levels]
-    cells: dict[Levels, Any]
+    cells: dict[Levels, Any]  # the levels of all factors, in the order of `levels`, to the variant that has them
     kind: Kind
     reason: str = ""  # why it is no full grid
-    same: dict[Levels, Any] = field(default_factory=dict)
+    same: dict[Levels, Any] = field(default_factory=dict)  # those not run, to the variant that is the same pipeline
 
     @property
     def runs(self) -> dict[Levels, Any]:

@@ -243,18 +243,13 @@ BEST_COLUMNS = ("variant_id", "metric", "against", *ANSWER_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class NotWorse:
-    """The one-sided p-value of "not worse by more than the margin" of one contrast, or why there is none.
-
-    `difference` is the mean in the direction of the scores, with failures of variants with a positive weight at the
-    worst value, of the others at the best; `n_failed` counts the questions on which a variant of the contrast failed.
-    `reason` is empty where there is a p-value, see `p_not_worse`.
-    """
+    """The one-sided p-value of "not worse by more than the margin" of one contrast, or why there is none."""
 
     n: int
-    n_failed: int
-    difference: float | None
+    n_failed: int  # questions on which a variant of the contrast failed
+    difference: float | None  # in the direction of the scores; failures at the worst (weight > 0) or best value
     margin: float
-    p_value: float | None
+    p_value: float | None  # see `p_not_worse`
     reason: str = ""
 
 

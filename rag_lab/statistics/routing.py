@@ -286,17 +286,16 @@ def _per_fold(fold: Numbers, classes: Numbers, weights: Floats | None = None) ->
 class LearnedRouting:
     """A rule and what it is worth.
 
-    `class_to_hyde` is learned on all questions. `gains` are those of rules learned in the same way without the question
-    they are tried on: over never using HyDE (`none`), over `always`, over the better of these two as known from the
-    same training questions (`best_arm`), and, where it was run, over the present rule (`classified`). `reasons` says
-    for each class why it is on or off. `p_value` is that of the gain over the better arm, see `p_value`.
+    `gains` are those of rules learned without the question they are tried on: over never using HyDE (`none`), over
+    `always`, over the better of these two as known from the same training questions (`best_arm`), and, where it was
+    run, over the present rule (`classified`).
     """
 
-    class_to_hyde: dict[str, bool]
-    reasons: dict[str, str]
+    class_to_hyde: dict[str, bool]  # learned on all questions
+    reasons: dict[str, str]  # why each class is on or off
     gains: dict[str, PairedDifference]
     n: int
-    p_value: float | None
+    p_value: float | None  # of the gain over the better arm
 
     def to_yaml(self, base: PipelineConfig | None = None) -> str:
         """Return a configuration with the rule: the whole of `base` with it, or only the two keys, for a preset."""

@@ -185,7 +185,14 @@ def summary(
     """
     questions = per_question(scores)
     ranges = scales_of(scores, scales)
-    cells = _cells(questions)
+    cells: list[tuple[tuple[Any, Any], _Cell]] = []  # in order of first appearance
+    if not questions.empty:
+        numbers = questions.groupby(CELL, sort=False).ngroup().to_numpy()
+        places = np.argsort(numbers, kind="stable")
+        parts = np.split(places, np.flatnonzero(np.diff(numbers[places])) + 1)
+        named = list(zip(questions["variant_id"], questions["metric"], strict=True))
+        columns = [questions[each.name].to_numpy() for each in fields(_Cell)]
+        cells = [(named[part[0]], _Cell(*(column[part] for column in columns))) for part in parts]
     groups = (
         None if clusters is None else [cluster_labels(cell.question_id[cell.scored], clusters) for _, cell in cells]
     )
@@ -222,18 +229,6 @@ class _Cell:
     mean: npt.NDArray[np.float64]
     kept: npt.NDArray[np.float64]
     lost: npt.NDArray[np.float64]
-
-
-def _cells(questions: pd.DataFrame) -> list[tuple[tuple[Any, Any], _Cell]]:
-    """Return (variant_id, metric) and its cell, in order of first appearance."""
-    if questions.empty:
-        return []
-    numbers = questions.groupby(CELL, sort=False).ngroup().to_numpy()
-    places = np.argsort(numbers, kind="stable")
-    parts = np.split(places, np.flatnonzero(np.diff(numbers[places])) + 1)
-    named = list(zip(questions["variant_id"], questions["metric"], strict=True))
-    columns = [questions[each.name].to_numpy() for each in fields(_Cell)]
-    return [(named[part[0]], _Cell(*(column[part] for column in columns))) for part in parts]
 
 
 def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataFrame:
