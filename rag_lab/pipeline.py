@@ -28,10 +28,10 @@ from rag_lab.stages.agent.agents import agent_stage
 from rag_lab.stages.context import context_stage
 from rag_lab.stages.conversation import REMEMBER, conversation_stage
 from rag_lab.stages.generate import Spoken, answer_stages
-from rag_lab.stages.hyde import hyde_stages, rewrite_stages
 from rag_lab.stages.rerank import rerank_stage
 from rag_lab.stages.retrieval.retrieval_stages import prepare, searches
 from rag_lab.stages.retrieval.select import select_stage
+from rag_lab.stages.rewrite_and_hyde import hyde_stages, rewrite_stages
 from rag_lab.stages.run_stage import Progress, run_stage, with_readers
 from rag_lab.stages.stage import Off, Parts, Stage
 from rag_lab.stages.steps import STEPS

@@ -17,7 +17,7 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import split_thinking
 from rag_lab.records import QUERY_CLASSES, Question, Trace
-from rag_lab.stages.hyde import HYDE_PROMPTS, REWRITE, Hyde, hyde_messages
+from rag_lab.stages.rewrite_and_hyde import HYDE_PROMPTS, REWRITE, Hyde, hyde_messages
 from rag_lab.stages.stage import OFF, written
 from rag_lab.stages.steps import stage_name
 from rag_lab.stages.understand import NOT_ASKED, LlmUnderstanding, understanding_messages

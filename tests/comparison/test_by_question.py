@@ -18,7 +18,7 @@ from rag_lab.comparison.passages import Rank, ranking
 from rag_lab.errors import ConfigError
 from rag_lab.records import Answer, Evidence, Hit, Passage, Question, Remembered, StageRecord, Trace, Turn
 from rag_lab.report.page.report_page import to_html, write_report
-from rag_lab.stages.hyde import GuardedRewrite, Hyde, PlainWords, RouteHyde
+from rag_lab.stages.rewrite_and_hyde import GuardedRewrite, Hyde, PlainWords, RouteHyde
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.stage import Off, Stage
 from rag_lab.stages.understand import LlmUnderstanding

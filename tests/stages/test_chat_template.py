@@ -16,7 +16,7 @@ from rag_lab.stages.chat_template import MAX_BYTES, PLACES, ChatTemplate
 from rag_lab.stages.config import PromptsConfig
 from rag_lab.stages.conversation import Summarize
 from rag_lab.stages.generate import Generate
-from rag_lab.stages.hyde import GENERAL, HYDE_PROMPTS, Hyde, hyde_messages
+from rag_lab.stages.rewrite_and_hyde import GENERAL, HYDE_PROMPTS, Hyde, hyde_messages
 from rag_lab.stages.understand import LlmUnderstanding, Rephrase
 from rag_lab.testing import ScriptedChat
 

@@ -4,7 +4,7 @@ import pytest
 
 from rag_lab.models.protocols import ChatReply
 from rag_lab.records import QUERY_CLASSES, MachineUse, Question, Trace
-from rag_lab.stages.hyde import GENERAL, HYDE_PROMPTS, SUGGESTED, Hyde, RouteHyde
+from rag_lab.stages.rewrite_and_hyde import GENERAL, HYDE_PROMPTS, SUGGESTED, Hyde, RouteHyde
 from rag_lab.testing import ScriptedChat
 
 ROUTED = Trace(Question("q", "?"), search_query="s", hyde_route=GENERAL)

@@ -1,7 +1,7 @@
 import pytest
 
 from rag_lab.records import Question, Remembered, Trace, Turn
-from rag_lab.stages.hyde import AnyRewrite, GuardedRewrite, PlainWords
+from rag_lab.stages.rewrite_and_hyde import AnyRewrite, GuardedRewrite, PlainWords
 from rag_lab.testing import HashEmbedder
 
 

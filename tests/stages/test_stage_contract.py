@@ -11,11 +11,11 @@ from rag_lab.stages.chat_template import ChatTemplate
 from rag_lab.stages.context import Assemble, ContextBudget
 from rag_lab.stages.extract import Extract
 from rag_lab.stages.generate import Generate, Parse
-from rag_lab.stages.hyde import SUGGESTED, AnyRewrite, GuardedRewrite, Hyde, PlainWords, RouteHyde
 from rag_lab.stages.rerank import KeepOrder, PairRerank
 from rag_lab.stages.retrieval.fusion import Combine, Merge
 from rag_lab.stages.retrieval.search import DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr, Select
+from rag_lab.stages.rewrite_and_hyde import SUGGESTED, AnyRewrite, GuardedRewrite, Hyde, PlainWords, RouteHyde
 from rag_lab.stages.run_stage import applied, record_of
 from rag_lab.stages.stage import BuiltInStage, ChatStage, Off, Outcome
 from rag_lab.stages.understand import LlmUnderstanding, Rephrase

@@ -25,9 +25,9 @@ from rag_lab.pipeline import Pipeline, Read
 from rag_lab.records import Answer, Hit, Passage, Question, Remembered, Trace
 from rag_lab.report.plan_tree import Branch
 from rag_lab.stages.extract import Extract
-from rag_lab.stages.hyde import GENERAL
 from rag_lab.stages.rerank import UNITS, PairRerank
 from rag_lab.stages.retrieval.retrieval_stages import CustomSearch
+from rag_lab.stages.rewrite_and_hyde import GENERAL
 from rag_lab.stages.run_stage import applied, decode_outcome, record_of, stage_key
 from rag_lab.stages.stage import ChatStage, CheckedStage, CustomStage, Outcome, Stage
 

@@ -11,7 +11,7 @@ from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.models.remote.gemini import GeminiChat
 from rag_lab.models.remote.openai import OpenAIChat
 from rag_lab.records import Question, Trace
-from rag_lab.stages.hyde import Hyde
+from rag_lab.stages.rewrite_and_hyde import Hyde
 from rag_lab.stages.run_stage import run_stage
 from rag_lab.stages.understand import LlmUnderstanding
 from rag_lab.testing import ScriptedChat

@@ -1,11 +1,10 @@
-"""Hypothetical document embeddings (Gao et al. 2022, "Precise zero-shot dense retrieval without relevance labels").
+"""What is searched by: the user's words or a model's, and hypothetical documents.
 
-The route says which questions get a document, and whose prompt writes it: the single general one of the paper, or that
-of the query class.
+A model's rewrite is searched where a measured guard lets it through, or any. The guard refuses one that has drifted:
+whose embedding is far from the question's, or that has lost a code, a number or a part name of the question.
 
-Which words are searched beside them: the user's, or the model's rewrite where a measured guard lets it through, or any.
-The guard refuses a rewrite that has drifted: one whose embedding is far from the question's, or that has lost a code, a
-number or a part name of the question.
+HyDE (Gao et al. 2022, "Precise zero-shot dense retrieval without relevance labels"): the route says which questions get
+a document, and whose prompt writes it: the single general one of the paper, or that of the query class.
 """
 
 import re
