@@ -153,19 +153,19 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_419,  # 1_100
-    "_kit": 1_902,  # 1_800
-    "memory": 1_177,  # 1_300
+    "_kit": 1_899,  # 1_800
+    "memory": 1_171,  # 1_300
     "models": 7_039,  # 7_300
     "stores": 1_559,  # 1_500
     "corpus": 4_795,  # 4_600
-    "data": 2_176,  # 2_100
+    "data": 2_175,  # 2_100
     "stages": 4_630,  # 4_100
     "sources": 1_132,  # 700
     "assistant": 566,  # 750
-    "questions": 886,  # 600
+    "questions": 887,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_322,  # 3_500
-    "evaluation": 2_928,  # 3_300
+    "evaluation": 2_913,  # 3_300
     "runs": 1_311,  # 1_200
     "comparison": 5_310,  # 4_400
     "report": 3_278,  # 2_700

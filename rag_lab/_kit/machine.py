@@ -196,11 +196,8 @@ _HARMLESS = "tqdm_monitor"  # the thread of progress bars, which holds no lock t
 
 
 def in_kernel() -> bool:
-    """Return whether this process is a notebook's kernel, in which people read stdout and take stderr for a fault.
-
-    That the kernels' library is imported says nothing: a sweep starts some.
-    """
-    app = sys.modules.get("ipykernel.kernelapp")
+    """Return whether this process is a notebook's kernel, in which people read stdout and take stderr for a fault."""
+    app = sys.modules.get("ipykernel.kernelapp")  # that it is imported says nothing: a sweep starts some
     return app is not None and app.IPKernelApp.initialized()
 
 

@@ -221,8 +221,7 @@ def import_dataset(
 
     Args:
         format: a key of `IMPORTERS`; None guesses it.
-        target: the folder to make; it appears when it is whole.
-        force: replace the dataset that is at `target`.
+        target: the folder to make, or with `force` to replace; it appears when it is whole.
         name: that of the target where empty; as `description`, `licence` and `language` for dataset.yaml.
         options: the format's own, e.g. `split` of BEIR.
     """

@@ -164,7 +164,6 @@ def check_judge(
         n_questions: 20 or more for a judge to pass; each gives a right answer and up to five wrong ones.
         metrics: whose objects are tried; all judged metrics where None.
         embedder: for metrics that also compare meanings; those are left out where None.
-        language: of the examples in the judge's prompts; RAGAs' own, English, where empty.
         memory: a file that keeps the scores, so that an interrupted trial goes on.
     """
     started = time.perf_counter()

@@ -42,16 +42,12 @@ _AFTER_RANKING = _AFTER_CONTEXTS | {_ASSEMBLY}
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """What a metric is, for the documentation and the command line.
+    """What a metric is, for the documentation and the command line."""
 
-    `name` may hold a placeholder: `@k` (a cut-off), `@<n>tokens` or `<stage>`. `low` and `high` are None where there is
-    no bound; both are where nobody has declared what the values can be.
-    """
-
-    name: str
+    name: str  # may hold a placeholder: `@k` (a cut-off), `@<n>tokens` or `<stage>`
     sentence: str
     needs: Needs
-    low: float | None = 0.0
+    low: float | None = 0.0  # None where there is no bound; both where nobody has declared what the values can be
     high: float | None = 1.0
     higher_is_better: bool = True
     translatable: bool = True  # False where a judge's prompts are in English, whatever language is asked for

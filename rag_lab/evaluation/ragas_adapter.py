@@ -118,10 +118,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
 
 
 class RagasEmbeddings(BaseRagasEmbedding):  # type: ignore[misc]  # RAGAs has no stubs
-    """An embedder for RAGAs; a text is embedded once.
-
-    Every text is embedded as a passage: RAGAs compares like with like (answers with answers, questions with questions).
-    """
+    """An embedder for RAGAs; a text is embedded once, as a passage: RAGAs compares like with like."""
 
     def __init__(self, embedder: Embedder) -> None:
         super().__init__(cache=None)

@@ -50,17 +50,13 @@ WITHOUT_LABELS = ("cost.seconds", "cost.tokens")
 
 @dataclass(frozen=True, slots=True)
 class ParsedName:
-    """A metric: its name in tables, and its built-in family or its custom module.
-
-    `argument` is the cut-off, the tokens, the stage or ir_measures' name, or empty. `judge` is that of a metric which
-    names one of its own, as `ragas.faithfulness by ollama:qwen3:8b`; empty where the run's judge is asked.
-    """
+    """A metric: its name in tables, and its built-in family or its custom module."""
 
     name: str
     info: MetricInfo
     source: Family | Module
-    argument: str = ""
-    judge: str = ""
+    argument: str = ""  # the cut-off, the tokens, the stage or ir_measures' name
+    judge: str = ""  # that it names, as `ragas.faithfulness by ollama:qwen3:8b`; else the run's judge is asked
 
     @property
     def is_custom(self) -> bool:
@@ -288,10 +284,7 @@ class ExpectedGap:
 def expected_gaps(
     metrics: Iterable[AnyMetric], questions: Sequence[Question], answered: Collection[str] | None = None
 ) -> list[ExpectedGap]:
-    """Return what will be `not_applicable` by the questions alone: in the order of `metrics`, commonest reason first.
-
-    `answered` has the ids of the questions for which answers are generated; all where None.
-    """
+    """Return what will be `not_applicable` by the questions alone: by metric, in order, commonest reason first."""
     found = []
     for parsed in map(parse_name, metrics):
         needs = parsed.info.needs

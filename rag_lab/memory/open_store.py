@@ -175,9 +175,24 @@ class PostgresDatabase:
 def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDatabase]:
     """Open a schema of the database at `address`, made where it is not there, for one block."""
     psycopg, place = _library(), place_of(address)
-    at = (os.getpid(), address, schema)
+    at, connection = (os.getpid(), address, schema), None
+    began, is_logged = time.monotonic(), False
     try:
-        connection = _waited_for(at, tables)
+        while connection is None:  # while none answers, wait, and say so once
+            try:
+                connection = _answering(at, tables)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                message = str(error).lower()
+                if (
+                    isinstance(error, psycopg.errors.DiskFull)
+                    or any(words in message for words in _PERMANENT)
+                    or time.monotonic() - began > float(os.environ.get(WAIT_VARIABLE) or _WAIT_S)
+                ):
+                    raise
+                if not is_logged:
+                    _LOGGER.warning("The store at %s does not answer; waiting for it.", place)
+                    is_logged = True
+                time.sleep(_AGAIN_S)
         try:
             yield PostgresDatabase(connection)
             connection.rollback()
@@ -219,27 +234,6 @@ def place_of(address: str) -> str:
         raise ConfigError(NO_ADDRESS)
     places = (f"{host or 'this machine'}:{port or 5432}" for host, port in zip(hosts, ports, strict=True))
     return f"{','.join(places)}/{database}"
-
-
-def _waited_for(at: tuple[int, str, str], tables: str) -> Any:
-    """Return a connection that answers; while none does, wait, and say so once."""
-    psycopg = _library()
-    began, is_logged = time.monotonic(), False
-    while True:
-        try:
-            return _answering(at, tables)
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            message = str(error).lower()
-            if (
-                isinstance(error, psycopg.errors.DiskFull)
-                or any(words in message for words in _PERMANENT)
-                or time.monotonic() - began > float(os.environ.get(WAIT_VARIABLE) or _WAIT_S)
-            ):
-                raise
-            if not is_logged:
-                _LOGGER.warning("The store at %s does not answer; waiting for it.", place_of(at[1]))
-                is_logged = True
-            time.sleep(_AGAIN_S)
 
 
 def _answering(at: tuple[int, str, str], tables: str) -> Any:

@@ -242,23 +242,24 @@ def write(drafts: Sequence[Draft], stage: WriteDraft, run: Run) -> list[Draft]:
     traces = run(stage, [Trace(draft.question, passages=draft.passages) for draft in drafts])
     if (failed := [trace.failure for trace in traces if trace.failure]) and len(failed) == len(traces):
         raise ModelError(f"No draft could be written: {failed[0].reason}.")
-    return [_written(draft, trace) for draft, trace in zip(drafts, traces, strict=True)]
-
-
-def _written(draft: Draft, trace: Trace) -> Draft:
-    if trace.raw_text is None:
-        return replace(draft, problem=trace.stages[-1].reason)
-    reply = Written.model_validate_json(trace.raw_text)
-    chunks = [place.chunk for place in draft.places]
-    chunks += chunks[-1:] * (len(reply.quotes) - len(chunks))
-    evidence = (Evidence(one.source, one.page, quote) for one, quote in zip(chunks, reply.quotes, strict=False))
-    before = reply.before if draft.kind == "follow_up" and len(reply.before) == 2 else []
-    question = replace(
-        draft.question,
-        text=" ".join(reply.question.split()),
-        answers=tuple(reply.quotes if draft.kind == "topic" else filter(None, [reply.answer.strip()])),
-        evidence=tuple(item for item in evidence if item.quote and item.quote.strip()),
-        history=(Turn("user", before[0]), Turn("assistant", before[1])) if before else (),
-        tags=(DRAFTED, draft.kind),
-    )
-    return replace(draft, question=question, problem="" if question.text else "the model found nothing to ask")
+    written = []
+    for draft, trace in zip(drafts, traces, strict=True):
+        if trace.raw_text is None:
+            written.append(replace(draft, problem=trace.stages[-1].reason))
+            continue
+        reply = Written.model_validate_json(trace.raw_text)
+        chunks = [place.chunk for place in draft.places]
+        chunks += chunks[-1:] * (len(reply.quotes) - len(chunks))
+        evidence = [Evidence(one.source, one.page, quote) for one, quote in zip(chunks, reply.quotes, strict=False)]
+        before = reply.before if draft.kind == "follow_up" and len(reply.before) == 2 else []
+        question = replace(
+            draft.question,
+            text=" ".join(reply.question.split()),
+            answers=tuple(reply.quotes if draft.kind == "topic" else filter(None, [reply.answer.strip()])),
+            evidence=tuple(item for item in evidence if item.quote and item.quote.strip()),
+            history=(Turn("user", before[0]), Turn("assistant", before[1])) if before else (),
+            tags=(DRAFTED, draft.kind),
+        )
+        problem = "" if question.text else "the model found nothing to ask"
+        written.append(replace(draft, question=question, problem=problem))
+    return written
