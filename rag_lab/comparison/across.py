@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,37 @@ class AcrossRuns:
             declare = [name for name, one in zip(self.names, runs, strict=True) if one.run.clusters != "none"]
             only = f" Only {declare[0]} declares this." if len(declare) == 1 else ""
             told.append(clusters_sentence(both.questions, both.clusters, both.rule) + only)
+        if self.changed_answers:
+            old = sum(bool(one[-1]) for one in self.changed_answers)
+            n = counted(len(self.changed_answers), "answer")
+            told.append(f"{n} changed; {old} of those before cite words that stand in their file no more.")
         metrics = dict.fromkeys(metric for run in runs for metric in run.quality_metrics)
         named = zip(self.names, runs, strict=True)
         configs = {f"{name}: {one}": config for name, run in named for one, config in run.configs.items()}
         unequal = unequal_text(metrics, configs, questions=self.first.asked.values())
         return [*told, *shallow_sentences(shallow(metrics, configs).values()), *unequal, suspects(self.changes)]
+
+    @cached_property
+    def changed_answers(self) -> list[tuple[str, str, str, str, str]]:
+        """Variant, question, both answers, and the file by which the first was out of date, or ''.
+
+        It was where words that it cites stand no more in what the second run read of that file.
+        """
+        found = []
+        for variant in (one for one in self.first.traces if one in self.second.traces):
+            later = {(one.question.question_id, one.repeat): one for one in self.second.traces[variant]}
+            for one in self.first.traces[variant]:
+                other = later.get((one.question.question_id, one.repeat))
+                if other is None or one.answer is None or other.answer is None or one.answer.text == other.answer.text:
+                    continue
+                read: dict[str, str] = {}
+                for passage in other.passages:
+                    read[passage.source] = f"{read.get(passage.source, '')} {' '.join(passage.text.split())}"
+                cited = ((quoted.source, " ".join(quoted.quote.split())) for quoted in one.answer.citations)
+                old = next((source for source, quote in cited if source in read and quote not in read[source]), "")
+                texts = one.answer.text, other.answer.text
+                found.append((self.first.label(variant), one.question.question_id, *texts, old))
+        return found
 
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""

@@ -93,8 +93,11 @@ def is_open(cell: dict[str, Any]) -> bool:
     )
 
 
+_ANSWERS = ("variant", "question", "before", "after", "out of date by")
+
+
 def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
-    """Return of two runs: scores, differences, the variants that both have, and what changed."""
+    """Return of two runs: scores, differences, the variants that both have, what changed, and which answers."""
     metrics = list(dict.fromkeys(found.summary["metric"]))
     first, second = found.names
     baseline = found.label(f"{first}/{found.first.run.baseline}")
@@ -104,6 +107,7 @@ def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
         "differences": [differences_table(f"Against {baseline}", found.differences, found.label)],
         "same": [differences_table(f"The same variant, {second} minus {first}", found.same, found.label)],
         "changes": [Table("What changed", ("what", first, second), changes, names=3)],
+        "answers": [Table("Answers that changed", _ANSWERS, tuple(found.changed_answers), names=5)],
     }
 
 

@@ -22,7 +22,7 @@ from rag_lab._kit.registry import Kind, Module, from_object
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
 from rag_lab.memory.results import Memory, Replayed
-from rag_lab.models import shared
+from rag_lab.models import providers, shared
 from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, Message, PairScorer
 from rag_lab.models.remembered_vectors import RememberedScorer
@@ -288,6 +288,10 @@ class Parts:
     def model(self, role: str) -> Any:
         """Return what a role of `models` names, or the object in its place."""
         return self.overrides.get(f"{role}_model", getattr(self.models, role))
+
+    def encoder(self, role: str) -> Any:
+        """Return the model of a role of `models` that encodes a text in more than a vector."""
+        return shared.model_of(providers.ENCODERS[role], self.model(role))
 
     def scorer(self, role: str) -> PairScorer:
         """Return the pair scorer of a role of `models`, with its scores remembered where there is a memory."""

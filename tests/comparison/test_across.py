@@ -10,6 +10,7 @@ import pytest
 from rag_lab.comparison.across import compare_runs
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.errors import RagLabError
+from rag_lab.records import Answer, Citation, Passage
 from rag_lab.report.compare_text import compare_text
 from rag_lab.report.page.report_page import question_html, to_html
 from rag_lab.report.shown_comparison import compare
@@ -63,6 +64,22 @@ def test_differences_across_runs_are_those_of_the_shared_questions(twins):
     against = found.differences.set_index(["variant_id", "metric"])["difference"]
     assert against["tuesday/baseline", "retrieval.ndcg@10"] == pytest.approx(0.25)
     assert found.label("tuesday/baseline") == "tuesday: baseline"
+
+
+def test_answers_that_changed_are_shown_and_those_whose_words_are_gone_are_out_of_date(twins):
+    def revised(path, text, words, n):
+        traces_file = path / "variants/baseline/traces.jsonl"
+        traces = read_traces(traces_file)
+        passage = Passage(1, "die.md#1", "die.md", None, 0, len(words), words)
+        answer = Answer(text, (Citation(1, "die.md", None, words.partition(";")[0]),))
+        write_traces(traces_file, [replace(one, answer=answer, passages=(passage,)) for one in traces[:n]] + traces[n:])
+
+    revised(twins[0], "30,000 shots", "die life\n30,000 shots; cold", 2)
+    revised(twins[1], "26,000 shots", "die life 26,000 shots; cold", 1)
+    found = compare_runs(*twins)
+    assert [one[2:] for one in found.changed_answers if one[-1]] == [("30,000 shots", "26,000 shots", "die.md")]
+    assert "1 of those before cite words that stand in their file no more" in " ".join(found.sentences)
+    assert "30,000 shots" in compare_text(*twins, only=["answers"])
 
 
 def test_runs_that_share_no_question_are_refused(twins):
