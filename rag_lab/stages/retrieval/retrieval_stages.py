@@ -21,7 +21,6 @@ from rag_lab.access import Labels, access_label, allowed_labels, by_corpus
 from rag_lab.corpus.chunk_store import FoundChunks
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
-from rag_lab.models import providers, shared
 from rag_lab.records import Hit, Level, Question, Trace
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
 from rag_lab.stages.retrieval.search import (
@@ -199,8 +198,8 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
         if encoded not in weights:
             found.append(Off(f"search_{encoded}"))
             continue
-        model = shared.model_of(providers.ENCODERS[role], parts.model(role))
-        found.append(TextSearch(EncodedSearcher(index, encoded, model, level), index, k, encoded, least))
+        searcher = EncodedSearcher(index, encoded, parts.encoder(role), level)
+        found.append(TextSearch(searcher, index, k, encoded, least))
     search = parts.overrides.get("search")
     if search is None:
         modules = [SEARCHES.find(name) for name in retrieval.weights if name not in SEARCHES.built_in]
