@@ -22,7 +22,7 @@ def test_each_question_is_asked_by_every_role():
 
 def test_a_pair_is_allowed_or_forbidden_by_the_rules_as_they_stand():
     full = {question.text: question for question in Dataset.load(ROOT).questions}
-    visible = visible_in(ASKED.corpus_dir)
+    visible = visible_in(ASKED.corpus_dir, {})
     kinds = Counter()
     for question in ASKED.questions:
         sees = {visible(question, item.source) for item in full[question.text].evidence}
