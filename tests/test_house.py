@@ -160,7 +160,7 @@ MOST_LINES = {
     "corpus": 4_795,  # 4_600
     "data": 2_175,  # 2_100
     "stages": 4_633,  # 4_100
-    "sources": 1_132,  # 700
+    "sources": 1_138,  # 700
     "assistant": 566,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
@@ -172,7 +172,7 @@ MOST_LINES = {
     "experiment": 8_243,  # 7_600
     "notebook": 2_723,  # 2_600
     "testing": 852,  # 1_200
-    "cli": 2_386,  # 2_300
+    "cli": 2_388,  # 2_300
 }
 MOST_MODULES = 278
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

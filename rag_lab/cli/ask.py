@@ -49,6 +49,7 @@ def ask(
     """Answer a question from documents, with citations."""
     from rag_lab import access, records
     from rag_lab.notebook.display import toy_of
+    from rag_lab.sources.ingestion import Ingestion
 
     if not question.strip():
         raise ConfigError('The question is empty; ask something, as in: rag-lab ask "What does it weigh?"')
@@ -71,6 +72,9 @@ def ask(
     if trace.failure:
         raise typer.Exit(1)
     typer.echo(answer_text(trace))
+    # As of when its sources are known; which there are is not for everybody.
+    for stands in Ingestion(pipeline.dataset.path, ()).status().values() if allowed is None else ():
+        typer.echo(stands, err=True)
     if trace.answer and (note := toy_of(trace)):
         typer.echo(f"\n{note}", err=True)
     if label:

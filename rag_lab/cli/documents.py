@@ -68,7 +68,6 @@ def ingest(
 ) -> None:
     """Keep a corpus equal to what its sources hold."""
     import threading
-    from datetime import datetime
 
     from tqdm.auto import tqdm
 
@@ -80,10 +79,9 @@ def ingest(
     folder, listed = read_connectors(connectors)
     where, stop, shown = shlex.quote(str(folder)), threading.Event(), set[str]()
     if status:
-        for name, n, seen, failure in Ingestion(folder, listed).status():
-            known = f"as of {datetime.fromtimestamp(seen):%Y-%m-%d %H:%M:%S}" if seen else "never listed whole"
+        for name, stands in Ingestion(folder, listed).status().items():
             absent = "" if any(name == each.name for each in listed) else f"; no longer in {connectors.name}"
-            typer.echo(f"{name}: {n:,} documents, {known}{failure and f'; down: {failure}'}{absent}")
+            typer.echo(f"{stands}{absent}")
         return
 
     def tell(found: Pass) -> None:

@@ -83,7 +83,7 @@ def settled(dataset: Dataset) -> Dataset:
         target = home() / "snapshots" / now.digest
         with whole_folder(target) as unfinished:
             if unfinished:
-                ours = [dataset.corpus_dir / name for name, *_ in Ingestion(dataset.path, []).status()]
+                ours = [dataset.corpus_dir / name for name in Ingestion(dataset.path, []).status()]
                 others = shutil.ignore_patterns(".*", f"{STATE}*", "connectors.yaml")
                 shutil.copytree(dataset.path, unfinished, ignore=others, copy_function=partial(_linked, ours))
     file = target if now.location == now.path else target / now.questions_file

@@ -16,6 +16,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import TypeVar
 from filelock import FileLock, Timeout
 
 from rag_lab._kit.digest import digest, whole_file
+from rag_lab._kit.wording import counted
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, CORPUS_FOLDER, Attributes
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.memory.open_store import opened
@@ -296,14 +298,18 @@ class Ingestion:
             with opened(self.folder / STATE, _SCHEMA, _REMEDY, private=False) as state:
                 yield state
 
-    def status(self) -> list[tuple[str, int, float | None, str]]:
-        """Return each source with how many documents it has, when its last whole listing ended, and why it is down."""
+    def status(self) -> dict[str, str]:
+        """Return of each source how many documents it has, when its last whole listing ended, and why it is down."""
         if not (self.folder / STATE).exists():
-            return []
+            return {}
+        found = {}
         with self._state() as state:
             query = """SELECT name, (SELECT count(*) FROM documents WHERE source = name AND path != ''), seen, failure
                 FROM sources ORDER BY name"""
-            return list(state.execute(query))
+            for name, n, seen, failure in state.execute(query):
+                known = f"as of {datetime.fromtimestamp(seen):%Y-%m-%d %H:%M:%S}" if seen else "never listed whole"
+                found[name] = f"{name}: {counted(n, 'document')}, {known}{failure and f'; down: {failure}'}"
+        return found
 
 
 def _place(name: str, label: Attributes) -> str:

@@ -38,7 +38,11 @@ def test_sources_become_a_corpus_that_follows_them(rag_lab, tmp_path):
     (text,) = [path.read_text() for path in (tmp_path / "mine/corpus/notices").iterdir()]
     assert text == "# A\n\nIt opens at 270 bar."
     status, out, _ = rag_lab("ingest", tmp_path / "connectors.yaml", "--status")
-    assert status == 0 and out.count("1 documents, as of 20") == 2
+    assert status == 0 and out.count("1 document, as of 20") == 2
+    by_words = ["--dataset", tmp_path / "mine", "--set", "retrieval.mode=bm25", "--set", "answer.name=extract"]
+    status, out, err = rag_lab("ask", "At how many bar does it open?", *by_words)
+    assert status == 0 and "270 bar" in out and "notices: 1 document, as of 20" in err
+    assert "as of" not in rag_lab("ask", "At how many bar does it open?", "--may-see", "notices", *by_words)[2]
     labels = list_files(tmp_path / "mine/corpus").attributes
     assert {(label.namespace, label.permissions) for label in labels.values()} == {
         ("notices", ("notices",)),
