@@ -51,10 +51,12 @@ class _LabelContract(StageContract):
         labels = {"question.text", "question.answers", "question.evidence", "question.may_see", "question.namespace"}
         assert set(self.built().reads) <= labels
 
-    def test_what_it_does_not_read_does_not_matter(self):
+    def test_what_it_does_not_read_does_not_matter_and_its_trace_stays(self):
         trace = sample_trace()
         other = replace(trace, question=replace(trace.question, tags=("t",), query_class="fuzzy"), ranked=())
         assert stage_key(self.built(), "i", trace) == stage_key(self.built(), "i", other)
+        self.built().run([trace])
+        assert trace == sample_trace()
 
 
 class TestGold(_LabelContract):
@@ -74,10 +76,12 @@ class TestGoldFirst(_LabelContract):
     def test_it_names_trace_fields_and_none_that_only_the_dataset_knows(self):
         assert set(self.built().reads) == {*GoldContext.reads, "ranked"}
 
-    def test_what_it_does_not_read_does_not_matter(self):
+    def test_what_it_does_not_read_does_not_matter_and_its_trace_stays(self):
         trace = sample_trace()
         other = replace(trace, question=replace(trace.question, tags=("t",), query_class="fuzzy"))
         assert stage_key(self.built(), "i", trace) == stage_key(self.built(), "i", other)
+        self.built().run([trace])
+        assert trace == sample_trace()
 
 
 def test_evidence_stands_on_top_of_what_was_found_and_once():
