@@ -63,7 +63,7 @@ def test_words_are_found_in_other_languages(tmp_path, language, analyzer, least,
     sources = [file.relative_to(dataset.corpus_dir).as_posix() for file in files]
     texts = [file.read_text(encoding="utf-8") for file in files]
     SPARSE[method].build(tmp_path / "index", sources, texts, analyzer)
-    ids, _ = SPARSE[method].open(tmp_path / "index").search([question.text for question in dataset.questions], 10)
+    ids, _ = SPARSE[method](tmp_path / "index").search([question.text for question in dataset.questions], 10)
     wanted = [question.evidence[0].source for question in dataset.questions]
     ranks = [1 / (found.index(source) + 1) if source in found else 0 for found, source in zip(ids, wanted, strict=True)]
     assert fmean(ranks) > least - (0.05 if method == "tfidf" else 0)
