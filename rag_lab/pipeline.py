@@ -302,7 +302,7 @@ class Pipeline:
                     done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=refuses)
                 for place, trace in zip(places, done, strict=True):
                     traces[place] = trace
-            traces = linked(traces, self.dataset.base_url)
+            traces = linked(traces, self.dataset.base_url, self.config.retrieval.also)
             if traces and traces[0].answer:
                 spoken.end(traces[0].answer.text)
             if read:

@@ -138,14 +138,12 @@ class CorpusIndex:
     @property
     def files(self) -> tuple[IndexedFile, ...]:
         """The files that are indexed, in order; those that could not be used are among `problems`."""
-        made_of, counts = self.manifest.made_of, self.chunks.counts()
-        attributes = {source: Attributes(a["namespace"], tuple(a["permissions"])) for source, a in
-                      made_of["attributes"].items()}  # fmt: skip
-        return tuple(
-            IndexedFile(source, made_of["files"][source], *numbers, attributes.get(source, Attributes()),
-                        modified_at(self.corpus_dir / source))
-            for source, numbers in counts.items()
-        )  # fmt: skip
+        parts, found = self.manifest.made_of, []
+        labels = {name: Attributes(a["namespace"], tuple(a["permissions"])) for name, a in parts["attributes"].items()}
+        for source, numbers in self.chunks.counts().items():
+            label, day = labels.get(source, Attributes()), modified_at(self.corpus_dir / source)
+            found.append(IndexedFile(source, parts["files"][source], *numbers, label, day))
+        return tuple(found)
 
     def language(self, visible: Labels | None = None) -> str:
         """Return the language of most of what is visible, as `english`, detected in a sample; '' if there is none."""

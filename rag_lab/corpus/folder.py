@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from rag_lab._kit.digest import digest, whole_file
@@ -81,10 +82,7 @@ def printable(path: Path) -> str:
 
 def visible_in(corpus_dir: Path, also: Mapping[str, Path]) -> Callable[[Question, str], bool]:
     """Return a function that tells whether the asker of a question may see a file of a corpus, or of those `also`."""
-    listing = list_files(corpus_dir, None)
-    for name, folder in also.items():
-        listing = listing.joined(name, list_files(folder, None))
-    labels = listing.attributes
+    labels = list_files(corpus_dir, None, also).attributes
 
     def visible(question: Question, source: str) -> bool:
         label = labels.get(source, rules.PUBLIC)
@@ -139,8 +137,12 @@ class LoadedCorpus:
     problems: tuple[Problem, ...]
 
 
-def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) -> Listing:
-    """List the files below `folder` with one of these suffixes, or any where it is None.
+def list_files(
+    folder: Path,
+    suffixes: Collection[str] | None = LOADERS.keys(),
+    also: Mapping[str, Path] = MappingProxyType({}),
+) -> Listing:
+    """List the files below `folder` with one of these suffixes, or any where it is None, and those of other corpora.
 
     Links that leave it are refused. Passed over are hidden files, those that `removed.txt` names and, in a folder of
     documents that is no dataset, the files that say something about them.
@@ -171,7 +173,10 @@ def list_files(folder: Path, suffixes: Collection[str] | None = LOADERS.keys()) 
     if not files:
         found = f"; found:{_listed(list(map(str, problems)))}" if problems else ""
         raise DatasetError(f"The corpus folder {folder} holds no {ALLOWED} file: put some into it{found}")
-    return _linked(Listing(files, tuple(problems), {}), folder, sources)
+    listing = _linked(Listing(files, tuple(problems), {}), folder, sources)
+    for name, other in also.items():
+        listing = listing.joined(name, list_files(other, suffixes))
+    return listing
 
 
 def _linked(listing: Listing, folder: Path, sources: Collection[str]) -> Listing:
@@ -315,10 +320,8 @@ def list_corpus(
     the same everywhere, so that fewer are among more. A file with the bytes of one of the corpus is none of them.
     `cache` remembers digests, see `file_digests`.
     """
-    listing, folder = list_files(corpus_dir, suffixes), others.get(DISTRACTORS)
-    for name, also in others.items():
-        if name != DISTRACTORS:
-            listing = listing.joined(name, list_files(also, suffixes))
+    corpora = {name: path for name, path in others.items() if name != DISTRACTORS}
+    listing, folder = list_files(corpus_dir, suffixes, corpora), others.get(DISTRACTORS)
     digests = file_digests(listing.files, cache)
     listing = listing.with_strictest_labels(digests)
     if not n:

@@ -164,15 +164,19 @@ def other_corpora(also: str, distractors: str = "") -> dict[str, Path]:
     return folders | ({DISTRACTORS: corpus_folder(find_dataset(distractors))} if distractors else {})
 
 
-def linked(traces: Sequence[Trace], base_url: str) -> list[Trace]:
-    """Return the traces with the address of each passage and citation; as they are where `base_url` is empty."""
+def linked(traces: Sequence[Trace], base_url: str, also: str = "") -> list[Trace]:
+    """Return the traces with the address of each passage and citation whose corpus has a `base_url`; see Metadata."""
+    bases = {f"{name}/": Metadata.load(rules_folder(path)).base_url for name, path in other_corpora(also).items()}
+    if not base_url and not any(bases.values()):
+        return list(traces)
 
     def with_url(one: Any) -> Any:
-        page = "" if one.page is None else f"#page={one.page}"
-        return replace(one, url=f"{base_url.rstrip('/')}/{quote(one.source)}{page}")
+        corpus = next((name for name in bases if one.source.startswith(name)), "")
+        base, page = bases.get(corpus, base_url), "" if one.page is None else f"#page={one.page}"
+        return replace(one, url=f"{base.rstrip('/')}/{quote(one.source.removeprefix(corpus))}{page}") if base else one
 
-    found = list(traces) if not base_url else []
-    for trace in traces if base_url else ():
+    found = []
+    for trace in traces:
         answer = trace.answer and replace(trace.answer, citations=tuple(map(with_url, trace.answer.citations)))
         found.append(replace(trace, passages=tuple(map(with_url, trace.passages)), answer=answer))
     return found

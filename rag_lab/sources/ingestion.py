@@ -20,7 +20,6 @@ from datetime import datetime
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -48,7 +47,6 @@ _STAGING, _LOCK, _BATCH_LOCK = ".ingest", ".ingest.lock", ".ingest-batch.lock"
 _AT_ONCE = 500  # keys: what a kill costs at most, and what a batch holds in memory
 _LISTED_AT_ONCE = 5000  # keys compared at a time
 _PLAIN = re.compile(r"(?!for-|.*-[0-9a-f]{16}$)[a-z0-9][a-z0-9_-]{0,79}")
-T = TypeVar("T")
 
 
 class Ingestion:

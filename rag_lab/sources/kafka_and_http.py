@@ -155,7 +155,7 @@ class HttpSource(Source):
         asked = {"If-None-Match": cursor} if cursor and not self.since else {}
         parameters = {self.since: cursor} if self.since and cursor else None
         address: httpx.URL | None = httpx.URL(self.url)
-        etag, held, versions = "", None, set[Any]()
+        etag, held, newest = "", None, None
         while address:
             reply = self._client.get(address, params=parameters, headers=asked)
             if reply.status_code == httpx.codes.NOT_MODIFIED and asked:
@@ -170,7 +170,7 @@ class HttpSource(Source):
                 if key is None or version is None:
                     held = Entry(str(key), problem="the item has no key or no version; fill both.")
                     continue
-                versions = {max(version, *versions)} if self.since and versions else {version}
+                newest = version if newest is None or not self.since else max(newest, version)
                 gone, whole = bool(self.deleted and item.get(self.deleted)), None if self.item else item
                 held = Entry(str(key), str(version), content=whole, is_gone=gone)
             before, address = address, address.join(following) if following else None
@@ -178,7 +178,7 @@ class HttpSource(Source):
                 raise ValueError(f"the next page is on another host, {address.host}, which must not see the headers")
             parameters, asked = None, {}
         if held:
-            yield replace(held, cursor=str(max(versions, default=cursor)) if self.since else etag)
+            yield replace(held, cursor=str(cursor if newest is None else newest) if self.since else etag)
 
     def contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Content | UnusableItem]]:
         """Yield each item by its address."""

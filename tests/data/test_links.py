@@ -39,3 +39,16 @@ def test_another_address_is_refused(folder, url):
     (folder / "dataset.yaml").write_text(f"name: plant\nbase_url: {url!r}\n")
     with pytest.raises(DatasetError, match="base_url"):
         Dataset.load(folder, labelled=False)
+
+
+def test_a_corpus_that_is_searched_too_has_an_address_of_its_own_or_none(folder, tmp_path):
+    for name, base_url in (("handbook", "base_url: http://books.example"), ("attic", "")):
+        (tmp_path / name / "corpus").mkdir(parents=True)
+        (tmp_path / name / "corpus/flange.txt").write_text(f"The flange of the {name}.")
+        (tmp_path / name / "dataset.yaml").write_text(f"name: {name}\n{base_url}\n")
+    also = [str(tmp_path / name) for name in ("handbook", "attic")]
+    config = PipelineConfig().override({**OFF, "retrieval.also": also})
+    pipeline = Pipeline(folder, config, home=tmp_path / "home", progress=False).replace(embedding_model=HashEmbedder())
+    found = {one.source: one.url for one in pipeline.ask("What does the flange of the press need?").passages}
+    assert found["handbook/flange.txt"] == "http://books.example/flange.txt" and found["attic/flange.txt"] == ""
+    assert found["press 5/flange & bolt.txt"].startswith("https://wiki.example/docs/press%205/")
