@@ -134,14 +134,14 @@ class _Index:
 
     corpus_dir = _NOWHERE
     labels: Collection[str] = frozenset()
-    unread = None
 
     def __init__(self, config: PipelineConfig, embedder: protocols.Embedder, language: str) -> None:
         corpus = config.corpus
         vision = cast(protocols.ChatModel, _Model("vision", config.models.vision)) if corpus.pdf == "vision" else None
         reading = Reading(corpus, vision, _NOWHERE)
         self.language = language
-        self.digest = Recipe(corpus, reading, splitter_of(corpus, embedder)).identity()
+        also = {"also": config.retrieval.also} if config.retrieval.also else {}  # which are indexed, too
+        self.digest = {**Recipe(corpus, reading, splitter_of(corpus, embedder)).identity(), **also}
         writer = cast(protocols.ChatModel, _Model("understanding", config.models.understanding))
         asked = writer if corpus.context == "llm" else None
         self.contexts = Contexts(corpus.context, asked, rows=corpus.sheet_rows == "one")

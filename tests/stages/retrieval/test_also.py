@@ -8,6 +8,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.corpus.folder import visible_in
 from rag_lab.data.dataset import other_corpora
 from rag_lab.errors import DatasetError
+from rag_lab.experiment.stage_identities import Readers, effective, is_read
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.testing import HashEmbedder
@@ -87,6 +88,14 @@ def test_rights_hold_in_every_corpus_and_a_namespace_chooses_one(folders, tmp_pa
 def test_a_corpus_more_is_another_index(folders, tmp_path):
     plant, handbook = folders
     assert pipeline(plant, tmp_path).index.digest != pipeline(plant, tmp_path, also=[handbook]).index.digest
+
+
+def test_it_makes_another_pipeline_whatever_searches(folders, tmp_path):
+    plant, handbook = folders
+    for mode in ("bm25", "dense", "hybrid", "late"):
+        alone = pipeline(plant, tmp_path, mode).config
+        assert is_read(alone, "retrieval.also", str(handbook), Readers())
+        assert effective(alone, Readers()) != effective(pipeline(plant, tmp_path, mode, [handbook]).config, Readers())
 
 
 def test_corpora_that_cannot_be_told_apart_are_one_sentence(folders, tmp_path):
