@@ -50,8 +50,7 @@ def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
     closed: list[OSError] = []
     found: list[str] = []
     for parent, folders, names in os.walk(folder, onerror=closed.append):
-        runs = {name for name in folders if all(Path(parent, name, file).exists() for file in _RUN_FILES)}
-        folders[:] = [name for name in folders if not name.startswith(_IGNORED) and name not in runs]
+        folders[:] = [name for name in folders if not is_ignored(Path(parent, name))]
         links = [name for name in folders if Path(parent, name).is_symlink()]
         wanted = (name for name in names + links if not name.startswith(_IGNORED))
         found += [Path(parent, name).relative_to(folder).as_posix() for name in wanted]
@@ -59,6 +58,11 @@ def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
         Problem(printable(Path(error.filename)), _UNREADABLE.format("folder", error.strerror)) for error in closed
     ]
     return sorted(found), problems
+
+
+def is_ignored(path: Path) -> bool:
+    """Return whether a path is hidden, a note, or the results of a sweep."""
+    return path.name.startswith(_IGNORED) or all((path / file).exists() for file in _RUN_FILES)
 
 
 def refusal(path: Path, folder: Path) -> str:

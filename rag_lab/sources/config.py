@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,13 +41,33 @@ _ITEM = {
 _REPLY = {"type": "object", "required": ["items"], "properties": {"items": {"type": "array", "items": _ITEM}}}
 
 
-@dataclass(frozen=True)
-class Formatter:
-    """Makes documents of records. An empty template writes every column on a line."""
+class Columns(Section):
+    """The columns of a record that say whose its document is."""
 
-    template: str = ""
-    model: str = ""
-    max_mb: float = 20.0
+    namespace: str = ""
+    permissions: str = ""  # a list, or text with commas
+
+
+class Connector(Section):
+    """One source and what becomes of its items."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$")
+    kind: Annotated[str, SOURCES, AfterValidator(SOURCES.check)]
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    namespace: str | None = None  # the name where left out; '' for none
+    permission: str | None = None  # likewise; '' where everybody may see
+    attributes: Columns = Columns()
+    template: str = ""  # Jinja; the columns are its variables
+    formatter: str = ""  # a chat model that writes the documents, in place of a template
+    max_mb: float = Field(20, gt=0)  # of one item
+    every_s: float = Field(60, ge=0.1)  # between two listings, where no event says more
+
+    @model_validator(mode="after")
+    def _check(self) -> "Connector":
+        if self.template and self.formatter:
+            raise ValueError("has a template and a formatter; give one of them")
+        _ = self.compiled
+        return self
 
     @cached_property
     def compiled(self) -> Any:
@@ -62,16 +81,41 @@ class Formatter:
         except TemplateSyntaxError as error:
             raise ValueError(f"the template is not Jinja ({error.message})") from None
 
-    def identity(self) -> Mapping[str, Any]:
-        """Return what can change the text of a record."""
-        asks = {"model": dict(chat_model(self.model).identity()), "prompt": _ASKED} if self.model else {}
-        return {"template": self.template, **asks}
+    @cached_property
+    def digest(self) -> str:
+        """The digest of whatever makes another document of the same record; it is part of each fingerprint."""
+        kept = self.model_dump(exclude={"every_s"}, mode="json")
+        asks = {"model": dict(chat_model(self.formatter).identity()), "prompt": _ASKED} if self.formatter else {}
+        return digest([_MARKUP, kept, {"template": self.template, **asks}])[:16]
+
+    def label(self, record: Mapping[str, Any]) -> Attributes:
+        """Return whose the document of a record is, and who may see it."""
+        columns = self.attributes
+        missing = [name for name in (columns.namespace, columns.permissions) if name and record.get(name) in (None, "")]
+        if missing:  # what nobody is named for must not become public
+            raise ConfigError(f"the column {missing[0]!r}, which says whose it is, is empty or missing; fill it.")
+        namespace = str(record[columns.namespace]) if columns.namespace else self.namespace
+        given = record[columns.permissions] if columns.permissions else self.permission
+        namespace, given = (self.name if one is None else one for one in (namespace, given))
+        names = given.split(",") if isinstance(given, str) else given
+        permissions = (str(name).strip() for name in names)
+        return Attributes(namespace.strip(), tuple(sorted(filter(None, permissions))))
+
+    def open(self) -> Source:
+        """Return the source, its options filled in from the environment."""
+        what = f"source {self.name!r} ({self.kind})"
+        options = {name: _filled(value, f"{self.name}: {name}") for name, value in self.options.items()}
+        if "?" in self.kind:
+            raise ConfigError(f"The {what} takes its parameters from `options`, not from its name.")
+        found = SOURCES.find(self.kind).value if self.kind in SOURCES.built_in else SOURCES.load(self.kind)
+        source: Source = construct(found, options, what, SOURCES.call)
+        return source
 
     def texts(
         self, items: Sequence[tuple[Entry, Content | RagLabError]]
     ) -> Iterator[tuple[Entry, str | Path | RagLabError]]:
         """Yield each document: a text, a file as it is, or why there is none."""
-        records = [(entry, content) for entry, content in items if self.model and isinstance(content, Mapping)]
+        records = [(entry, content) for entry, content in items if self.formatter and isinstance(content, Mapping)]
         written: dict[str, str | UnusableItem] = {}
         for start in range(0, len(records), _AT_ONCE):
             written |= self._written(records[start : start + _AT_ONCE])
@@ -101,9 +145,9 @@ class Formatter:
         asked = [{"id": entry.key, **content} for entry, content in records]
         text = _ASKED + json.dumps(asked, ensure_ascii=False, default=str)
         request = ChatRequest((Message("user", text),), _TOKENS * len(records), json_schema=_REPLY)
-        (reply,) = chat_model(self.model, "formatter").generate([request])
+        (reply,) = chat_model(self.formatter, "formatter").generate([request])
         if reply.transient:
-            raise ConfigError(f"the formatter {self.model} does not answer: {reply.error}")
+            raise ConfigError(f"the formatter {self.formatter} does not answer: {reply.error}")
         try:
             items = json.loads(reply.text[reply.text.index("{") : reply.text.rindex("}") + 1])["items"]
             found = [(str(item["id"]), str(item["text"])) for item in items]
@@ -111,77 +155,12 @@ class Formatter:
             found = []
         wanted, got = {entry.key for entry, _ in records}, [key for key, _ in found]
         bad = UnusableItem(
-            f"the formatter {self.model} wrote no text with its id alone; ask another model, or use a template."
+            f"the formatter {self.formatter} wrote no text with its id alone; ask another model, or use a template."
         )
         if strangers := set(got) - wanted:
-            bad = UnusableItem(f"the formatter {self.model} wrote of {min(strangers)!r}, unasked; ask another model.")
+            bad = UnusableItem(f"the formatter {self.formatter} wrote of {min(strangers)!r}, unasked; name another.")
             return dict.fromkeys(wanted, bad)
         return {key: dict(found)[key] if got.count(key) == 1 else bad for key in wanted}
-
-
-class Columns(Section):
-    """The columns of a record that say whose its document is."""
-
-    namespace: str = ""
-    permissions: str = ""  # a list, or text with commas
-
-
-class Connector(Section):
-    """One source and what becomes of its items."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$")
-    kind: Annotated[str, SOURCES, AfterValidator(SOURCES.check)]
-    options: Mapping[str, Any] = Field(default_factory=dict)
-    namespace: str | None = None  # the name where left out; '' for none
-    permission: str | None = None  # likewise; '' where everybody may see
-    attributes: Columns = Columns()
-    template: str = ""  # Jinja; the columns are its variables
-    formatter: str = ""  # a chat model that writes the documents, in place of a template
-    max_mb: float = Field(20, gt=0)  # of one item
-    every_s: float = Field(60, ge=0.1)  # between two listings, where no event says more
-
-    @model_validator(mode="after")
-    def _check(self) -> "Connector":
-        if self.template and self.formatter:
-            raise ValueError("has a template and a formatter; give one of them")
-        _ = self.made_of.compiled
-        return self
-
-    @cached_property
-    def made_of(self) -> Formatter:
-        """What makes a document of a record."""
-        return Formatter(self.template, self.formatter, self.max_mb)
-
-    @cached_property
-    def digest(self) -> str:
-        """The digest of whatever makes another document of the same record; it is part of each fingerprint."""
-        kept = self.model_dump(exclude={"every_s"}, mode="json")
-        return digest([_MARKUP, kept, dict(self.made_of.identity())])[:16]
-
-    def label(self, record: Mapping[str, Any]) -> Attributes:
-        """Return whose the document of a record is, and who may see it."""
-        columns = self.attributes
-        missing = [name for name in (columns.namespace, columns.permissions) if name and record.get(name) in (None, "")]
-        if missing:  # what nobody is named for must not become public
-            raise ConfigError(f"the column {missing[0]!r}, which says whose it is, is empty or missing; fill it.")
-        namespace = str(record[columns.namespace]) if columns.namespace else self.namespace
-        given = record[columns.permissions] if columns.permissions else self.permission
-        namespace, given = (self.name if one is None else one for one in (namespace, given))
-        names = given.split(",") if isinstance(given, str) else given
-        permissions = (str(name).strip() for name in names)
-        return Attributes(namespace.strip(), tuple(sorted(filter(None, permissions))))
-
-    def open(self) -> Source:
-        """Return the source, its options filled in from the environment."""
-        what = f"source {self.name!r} ({self.kind})"
-        options = {name: _filled(value, f"{self.name}: {name}") for name, value in self.options.items()}
-        if self.kind in SOURCES.built_in:
-            source: Source = construct(SOURCES.find(self.kind).value, options, what, SOURCES.call)
-        elif "?" in self.kind:
-            raise ConfigError(f"The {what} takes its parameters from `options`, not from its name.")
-        else:
-            source = construct(SOURCES.load(self.kind), options, what, SOURCES.call)
-        return source
 
 
 class Connectors(Section):

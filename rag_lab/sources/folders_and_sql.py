@@ -1,6 +1,6 @@
 """Sources that list all their keys: the files of a folder, and the rows of a SQL database, by SQLAlchemy."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any, ClassVar
 
 from rag_lab._kit.digest import digest
-from rag_lab.corpus.folder import refusal, sources_below
+from rag_lab.corpus.folder import is_ignored, refusal, sources_below
 from rag_lab.sources.source import Content, Entry, Source, UnusableItem
 
 _ROWS = 1000  # fetched at a time
@@ -23,15 +23,17 @@ class FolderSource(Source):
     suffixes: tuple[str, ...] = ()  # of the files that are taken; all where there are none
     version: ClassVar[int] = 1
 
-    def entries(self, cursor: str) -> Iterator[Entry]:
+    def entries(self, cursor: str, keys: Collection[str] = ()) -> Iterator[Entry]:
         """Yield the files that are there now."""
         folder = self.path.expanduser()
         if not folder.is_dir():
             raise OSError(f"there is no folder {folder}")
-        names, closed = sources_below(folder)
+        names, closed = ([key for key in keys if (folder / key).is_file()], []) if keys else sources_below(folder)
         if closed:  # what lies below is not known, so it is not gone
             raise OSError(str(closed[0]))
         for name in names:
+            if keys and any(is_ignored(folder / part) for part in [Path(name), *Path(name).parents][:-1]):
+                continue
             file = folder / name
             if self.suffixes and file.suffix.lower() not in self.suffixes:
                 continue
@@ -45,12 +47,13 @@ class FolderSource(Source):
         """Yield the path of each file that is still there."""
         yield from ((entry, entry.raw) for entry in entries if entry.raw.is_file())
 
-    def watch(self, changed: Callable[[], None], stop: Event) -> None:
-        """Call `changed` when files change."""
+    def watch(self, changed: Callable[..., object], stop: Event) -> None:
+        """Call `changed` with the files that changed."""
         from watchfiles import watch
 
-        for _ in watch(self.path.expanduser(), stop_event=stop, debounce=200, step=50, raise_interrupt=False):
-            changed()
+        folder = self.path.expanduser().resolve()
+        for events in watch(folder, stop_event=stop, debounce=200, step=50, raise_interrupt=False):
+            changed(*{Path(path).relative_to(folder).as_posix() for _, path in events})
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +77,9 @@ class SqlSource(Source):
 
         return create_engine(self.url, pool_pre_ping=True, hide_parameters=True)
 
-    def _rows(self, columns: Sequence[str], *raw: Any) -> Iterator[Any]:
-        """Yield the rows of the query, with these columns or all, a thousand at a time; of some keys where given."""
-        from sqlalchemy import column, select, text
+    def _rows(self, columns: Sequence[str], raw: Collection[Any] = (), texts: Collection[str] = ()) -> Iterator[Any]:
+        """Yield the rows of the query, with these columns or all, a thousand at a time; of some keys, or texts."""
+        from sqlalchemy import String, cast, column, select, text
 
         known: list[Any] = [column(name) for name in dict.fromkeys([self.key, *columns])]
         # Names are qualified: SQLite takes one that is quoted and no column for a text.
@@ -85,13 +88,15 @@ class SqlSource(Source):
         found = select(*wanted).select_from(listed)
         if raw:
             found = found.where(listed.c[self.key].in_(raw))
+        if texts:
+            found = found.where(cast(listed.c[self.key], String).in_(texts))
         with self._engine.connect() as connection:
             rows = connection.execution_options(yield_per=_ROWS).execute(found)
             yield from rows if columns else rows.mappings()
 
-    def entries(self, cursor: str) -> Iterator[Entry]:
+    def entries(self, cursor: str, keys: Collection[str] = ()) -> Iterator[Entry]:
         """Yield the key and the version of each row."""
-        for row in self._rows([self.key, self.version_column] if self.version_column else ()):
+        for row in self._rows([self.key, self.version_column] if self.version_column else (), texts=keys):
             key, version = row if self.version_column else (row[self.key], "")
             if key is None or version is None:
                 yield Entry(f"{key}", problem="the row has no key or no version; fill both columns.")
@@ -105,12 +110,12 @@ class SqlSource(Source):
     def contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Content | UnusableItem]]:
         """Yield the rows with these keys; of two with one key the first."""
         waiting = {entry.raw: entry for entry in entries}
-        for row in self._rows((), *waiting) if waiting else ():
+        for row in self._rows((), waiting) if waiting else ():
             if entry := waiting.pop(row[self.key], None):
                 yield entry, dict(row)
 
-    def watch(self, changed: Callable[[], None], stop: Event) -> None:
-        """Call `changed` at each NOTIFY on the channel, where one is named."""
+    def watch(self, changed: Callable[..., object], stop: Event) -> None:
+        """Call `changed` at each NOTIFY on the channel, where one is named; its payload is the key of a row."""
         if not self.notify:
             return
         import psycopg
@@ -121,5 +126,5 @@ class SqlSource(Source):
             connection.execute(SQL("LISTEN {}").format(Identifier(self.notify)))
             changed()  # what was notified before is not heard
             while not stop.is_set():
-                for _ in connection.notifies(timeout=_LOOK_S):
-                    changed()
+                for notice in connection.notifies(timeout=_LOOK_S):
+                    changed(*filter(None, [notice.payload]))

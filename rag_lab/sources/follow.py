@@ -7,9 +7,11 @@ import random
 import shutil
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from rag_lab._kit.digest import whole_folder
@@ -20,6 +22,7 @@ from rag_lab.sources.source import Pass, Source
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _ATTEMPTS = 3  # at a source that is down, where nothing is followed
+_EVENTS = 500  # that name keys, beyond which all are listed
 _LOOK_S = 0.05  # how long a wait lasts before it looks what changed
 
 
@@ -29,20 +32,25 @@ def ingest(
     """Look at each source, or follow them until `stop` is set; return what was found at each in the end."""
     sources = {name: connector.open() for name, connector in ingestion.connectors.items()}
     ingestion.stops = stop.is_set
-    changed = {name: threading.Event() for name in sources}
+    heard = {name: deque[tuple[str, ...]](maxlen=_EVENTS) for name in sources}  # the keys that events name
     for name, source in sources.items() if follow else ():
-        threading.Thread(target=_watch, args=(source, changed[name].set, stop), daemon=True).start()
+        threading.Thread(target=_watch, args=(source, heard[name].append, stop), daemon=True).start()
     due, failures, last = dict.fromkeys(sources, 0.0), dict.fromkeys(sources, 0), dict[str, Pass]()
     while not stop.is_set():
         for name, source in sources.items():
-            is_due = time.monotonic() >= due[name] or (changed[name].is_set() and not failures[name])
-            if stop.is_set() or not is_due:
+            is_due = time.monotonic() >= due[name]
+            if stop.is_set() or not (is_due or (heard[name] and not failures[name])):
                 continue
-            changed[name].clear()
-            last[name] = found = ingestion.look(name, source, dry)
+            events = [heard[name].popleft() for _ in range(len(heard[name]))]
+            alone = not is_due and all(events) and len(events) < _EVENTS and not source.is_log
+            keys = set(chain(*events)) if alone else set()
+            last[name] = found = ingestion.look(name, source, dry, keys)
             failures[name] = failures[name] + 1 if found.failure else 0
             tell(found)
-            due[name] = time.monotonic() + (_pause(failures[name]) or ingestion.connectors[name].every_s)
+            if keys and not found.failure:  # where one is not there, all are listed: it is gone, or no key
+                due[name] = due[name] if found.whole else 0
+            else:
+                due[name] = time.monotonic() + (_pause(failures[name]) or ingestion.connectors[name].every_s)
         again = [name for name, n in failures.items() if 0 < n < _ATTEMPTS]
         if not follow and not again:
             break
@@ -58,13 +66,13 @@ def _pause(failures: int) -> float:
     return longest * random.uniform(0.75, 1.0) if failures else 0.0  # noqa: S311 - no secret
 
 
-def _watch(source: Source, changed: Callable[[], None], stop: threading.Event) -> None:
+def _watch(source: Source, hear: Callable[[tuple[str, ...]], object], stop: threading.Event) -> None:
     """Hear of changes until `stop`; a source that is down is heard again later, and listed at intervals meanwhile."""
     failures = 0
     while not stop.is_set():
         began = time.monotonic()
         try:
-            source.watch(changed, stop)
+            source.watch(lambda *keys: hear(keys), stop)
             return
         except Exception:  # whatever it is, a listing meets it, too, and names it
             failures = 1 if time.monotonic() - began > _LONGEST_PAUSE_S else failures + 1

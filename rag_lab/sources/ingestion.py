@@ -14,7 +14,7 @@ import re
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
@@ -76,24 +76,25 @@ class Ingestion:
                     self._mend(state)
                 yield self
         except Timeout:
-            raise ConfigError(
-                f"Another rag-lab ingest writes {self.folder} now; end it, or wait for its end."
-            ) from None
+            raise ConfigError(f"Another rag-lab ingest writes {self.folder} now; end it, or wait.") from None
 
-    def look(self, name: str, source: Source, dry: bool = False) -> Pass:
-        """Compare a source with the corpus and let the corpus follow; with `dry` nothing is written."""
+    def look(self, name: str, source: Source, dry: bool = False, keys: Collection[str] = ()) -> Pass:
+        """Compare a source with the corpus and let the corpus follow; with `dry` nothing is written.
+
+        Where `keys` are named, these alone; the pass is whole where all of them are there. None is deleted for that.
+        """
         found = Pass(name)
         with self._state(dry) as state:
             state.execute("CREATE TEMP TABLE seen (key TEXT PRIMARY KEY) WITHOUT ROWID")
             try:
-                self._follow(state, name, source, found, dry)
+                self._follow(state, name, source, found, dry, keys)
             except AsBefore:
                 count = "SELECT count(*) FROM documents WHERE source = ? AND path != ''"
                 found.whole, found.same = True, state.execute(count, (name,)).fetchone()[0]
             except SourceDown as error:
                 found.failure = str(error)
             if not dry:
-                moment = time.time() if found.whole else None
+                moment = time.time() if found.whole and not keys else None
                 state.execute(
                     "UPDATE sources SET seen = coalesce(?, seen), failure = ? WHERE name = ?",
                     (moment, found.failure, name),
@@ -102,14 +103,16 @@ class Ingestion:
                 self._mend(state)
         return found
 
-    def _follow(self, state: sqlite3.Connection, name: str, source: Source, found: Pass, dry: bool) -> None:
+    def _follow(
+        self, state: sqlite3.Connection, name: str, source: Source, found: Pass, dry: bool, keys: Collection[str]
+    ) -> None:
         made_of = self.connectors[name].digest
         row = state.execute("SELECT cursor FROM sources WHERE name = ? AND made_of = ?", (name, made_of)).fetchone()
         cursor = row[0] if row else ""  # a log is read from its beginning where its documents are made in another way
         if row is None and not dry:
             state.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, '', NULL, '')", (name, made_of))
             state.commit()
-        listing, last = guarded(source.entries(cursor)), ""
+        listing, last = guarded(source.entries(cursor, keys) if keys else source.entries(cursor)), ""
         while chunk := list(islice(listing, _AT_ONCE if source.is_log else _LISTED_AT_ONCE)):
             todo = self._differing(state, name, chunk, found, source.is_log)
             for start in range(0, len(todo), _AT_ONCE):
@@ -123,8 +126,8 @@ class Ingestion:
                 source.settle(last)
             if self.stops():
                 return
-        found.whole = True
-        if not source.is_log:
+        found.whole = not keys or state.execute("SELECT count(*) FROM seen").fetchone()[0] == len(keys)
+        if not source.is_log and not keys:
             absent = "FROM documents WHERE source = ? AND key NOT IN (SELECT key FROM seen)"
             found.gone += state.execute(f"SELECT count(*) {absent} AND path != ''", (name,)).fetchone()[0]
             while not dry and (rows := state.execute(f"SELECT key, path {absent} LIMIT 500", (name,)).fetchall()):
@@ -141,9 +144,7 @@ class Ingestion:
         keys, listed = json.dumps([entry.key for entry in chunk]), "SELECT value FROM json_each(?)"
         seen = {key for (key,) in state.execute(f"SELECT key FROM seen WHERE key IN ({listed})", (keys,))}  # noqa: S608
         for entry in chunk:
-            problem = entry.problem or (
-                "its key has control characters or half a one." if CONTROL.search(entry.key) else ""
-            )
+            problem = entry.problem or (CONTROL.search(entry.key) and "its key has control characters or half a one.")
             if problem:
                 found.note(entry.key, problem)
             if not is_log and entry.key in seen:
@@ -185,9 +186,9 @@ class Ingestion:
         ready = [(entry, entry.content) for entry in wanted if entry.content is not None]
         ready += list(guarded(source.contents([entry for entry in wanted if entry.content is None])))  # type: ignore[arg-type]
         connector = self.connectors[name]
-        files: list[tuple[Entry, str | Path, Attributes, str]] = []
+        files: list[tuple[Entry, str | Path, str, str]] = []
         records = {entry.key: content for entry, content in ready if isinstance(content, dict)}
-        for entry, text in guarded(connector.made_of.texts(ready)):
+        for entry, text in guarded(connector.texts(ready)):
             try:
                 label = connector.label(records.get(entry.key, {}))
                 if isinstance(text, RagLabError):
@@ -195,27 +196,18 @@ class Ingestion:
                 if isinstance(text, str) and not text.strip():
                     found.note(entry.key, "it has no text; fill it, or mend the template.")
                     found.gone += bool(paths[entry.key])
-                    files.append((entry, "", label, ""))
+                    files.append((entry, "", "", ""))
                     continue
             except RagLabError as error:  # what stands in the corpus stays: it is tried again at the next listing
                 found.note(entry.key, error)
                 continue
             suffix = text.suffix.lower() if isinstance(text, Path) else SUFFIX
-            files.append((entry, text, label, f"{_place(name, label)}/{file_name(entry.key)}{suffix}"))
+            whose = json.dumps([label.namespace, label.permissions])
+            files.append((entry, text, whose, f"{_place(name, label)}/{file_name(entry.key)}{suffix}"))
         with batch_lock(self.folder):
             moved = [(entry.key, paths[entry.key]) for entry, _, _, path in files if paths[entry.key] != path]
             self._delete(state, name, [*gone, *moved])
-            rows = [
-                (
-                    name,
-                    entry.key,
-                    "",
-                    entry.ordinal,
-                    path,
-                    json.dumps([label.namespace, label.permissions]) if path else "",
-                )
-                for entry, _, label, path in files
-            ]
+            rows = [(name, entry.key, "", entry.ordinal, path, whose) for entry, _, whose, path in files]
             state.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", rows)
             state.commit()
             self._write_rules(state)

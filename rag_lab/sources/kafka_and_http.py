@@ -5,7 +5,7 @@ A web service may be heard, too: it sends an empty POST to a port of this machin
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +23,7 @@ from rag_lab.sources.source import AsBefore, Content, Entry, Source, UnusableIte
 _WAIT_S = 10.0  # for a message that the broker says is there
 # Other requests of a connection wait for the broker's answer to one for messages.
 _KAFKA = {"enable.partition.eof": True, "log_level": 2, "fetch.wait.max.ms": 50}
+_BODY = 2**16  # bytes of an event that are read
 _LOOK_S = 0.25  # between two looks for messages, or for the wish to end
 
 
@@ -56,7 +57,7 @@ class KafkaSource(Source):
         partitions = (TopicPartition(self.topic, number) for number in found.partitions)
         return {each.partition: self._consumer.get_watermark_offsets(each, timeout=_WAIT_S) for each in partitions}
 
-    def entries(self, cursor: str) -> Iterator[Entry]:
+    def entries(self, cursor: str, keys: Collection[str] = ()) -> Iterator[Entry]:
         """Yield what each message behind the cursor says of its key, up to those that are there now."""
         from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -87,7 +88,7 @@ class KafkaSource(Source):
         with suppress(KafkaException):
             self._consumer.commit(offsets=offsets, asynchronous=False)
 
-    def watch(self, changed: Callable[[], None], stop: threading.Event) -> None:
+    def watch(self, changed: Callable[..., object], stop: threading.Event) -> None:
         """Call `changed` when the topic has grown."""
         before = None
         while not stop.wait(_LOOK_S):
@@ -150,8 +151,14 @@ class HttpSource(Source):
     def _client(self) -> httpx.Client:
         return httpx.Client(headers=dict(self.headers or {}), timeout=self.timeout_s)
 
-    def entries(self, cursor: str) -> Iterator[Entry]:
+    def entries(self, cursor: str, keys: Collection[str] = ()) -> Iterator[Entry]:
         """Yield the items of all pages; the last one has the cursor: the newest version, or the ETag of one page."""
+        for entry, found in self.contents([Entry(key) for key in keys]):
+            if isinstance(found, Mapping):
+                version = found.get(self.version_field)
+                yield replace(entry, fingerprint=digest(found) if version is None else str(version), content=found)
+        if keys:
+            return
         asked = {"If-None-Match": cursor} if cursor and not self.since else {}
         parameters = {self.since: cursor} if self.since and cursor else None
         address: httpx.URL | None = httpx.URL(self.url)
@@ -192,19 +199,23 @@ class HttpSource(Source):
             elif reply.status_code not in (404, 410):
                 yield entry, UnusableItem(f"the service answers {reply.status_code} for it; it is asked for again.")
 
-    def watch(self, changed: Callable[[], None], stop: threading.Event) -> None:
-        """Hear what the service sends to `port`, where one is named."""
+    def watch(self, changed: Callable[..., object], stop: threading.Event) -> None:
+        """Hear what the service sends to `port`, where one is named; a body may be an item, or its key alone."""
         if not self.port:
             return
         if not self.token:
             raise ConfigError("A port needs a token, as token: ${WEBHOOK_TOKEN}: anybody could send a POST.")
-        wanted = f"Bearer {self.token}".encode()
+        wanted, source = f"Bearer {self.token}".encode(), self
 
         class Receiver(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 is_known = compare_digest(self.headers.get("Authorization", "").encode(), wanted)
                 if is_known:
-                    changed()
+                    keys = []
+                    with suppress(ValueError, LookupError, TypeError):  # a body that names no item
+                        body = json.loads(self.rfile.read(min(_BODY, int(self.headers["Content-Length"]))))
+                        keys = [str(body[source.key])]
+                    changed(*keys if source.item and not source.is_log else ())
                 self.send_response(204 if is_known else 401)
                 self.end_headers()
 

@@ -4,7 +4,7 @@ A source is a frozen dataclass whose fields are the `options` of connectors.yaml
 that it could not make again: what was seen is the engine's to keep.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -54,16 +54,19 @@ class Source(Protocol):
     version: ClassVar[int]
     is_log: bool = False  # it lists what changed behind a cursor; else all keys there are, so that others are gone
 
-    def entries(self, cursor: str) -> Iterator[Entry]:
-        """Yield the keys that exist now, or what a log holds behind `cursor` ('' for its beginning)."""
+    def entries(self, cursor: str, keys: Collection[str] = ()) -> Iterator[Entry]:
+        """Yield the keys that exist now, or what a log holds behind `cursor` ('' for its beginning).
+
+        Where `keys` are named, which only a source is asked for whose events do so, those of them alone.
+        """
         ...
 
     def contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Content | UnusableItem]]:
         """Yield the content of each key; one that is gone meanwhile is left out."""
         yield from ()  # of a source whose entries have theirs
 
-    def watch(self, changed: Callable[[], None], stop: Event) -> None:
-        """Call `changed` whenever something may have changed, until `stop`; return at once where none can tell."""
+    def watch(self, changed: Callable[..., object], stop: Event) -> None:
+        """Call `changed`, with the keys where they are known, until `stop`; return at once where nothing can tell."""
 
     def settle(self, cursor: str) -> None:
         """Do what is to be done once the corpus has everything up to `cursor`."""

@@ -1,6 +1,7 @@
 """The sources that ship, on a real folder and real databases."""
 
 import threading
+from queue import SimpleQueue
 
 import pytest
 import sqlalchemy
@@ -19,18 +20,21 @@ def test_a_folder_is_followed_file_by_file(tmp_path):
     (there / "odd.documents").write_text('"../other"\n')
     found = look(here, FolderSource(there))
     assert texts(here) == ["one", "two"] and "suffix is '.documents'" in found.problems["odd.documents"]
-    heard, stop = threading.Event(), threading.Event()
-    thread = threading.Thread(target=_watch, args=(FolderSource(there), heard.set, stop))
+    heard, stop = SimpleQueue(), threading.Event()
+    thread = threading.Thread(target=_watch, args=(FolderSource(there), heard.put, stop))
     thread.start()
     try:
         for n in range(100):
             (there / "a/x.txt").write_text(f"three {n}")
-            if heard.wait(0.1):
+            if not heard.empty():
                 break
+            stop.wait(0.1)
     finally:
         stop.set()
         thread.join()
-    assert heard.is_set()
+    assert heard.get(timeout=1) == ("a/x.txt",)
+    (there / "a/.x.txt").write_text("hidden")
+    assert [entry.key for entry in FolderSource(there).entries("", ["a/x.txt", "a", "a/.x.txt", "b"])] == ["a/x.txt"]
     (there / "a/x.md").unlink()
     found = look(here, FolderSource(there))
     assert (found.changed, found.gone) == (1, 1) and len(texts(here)) == 1
@@ -57,6 +61,7 @@ def test_rows_of_a_query_are_documents(tmp_path, notices, version):
     source = SqlSource(address, "SELECT * FROM notices", "id", version)
     found = look(tmp_path / "d", source, template="{{ id }}: {{ text }}")
     assert texts(tmp_path / "d") == ["1: one", "2: two"] and "no key" in found.problems["None"]
+    assert [entry.key for entry in source.entries("", {"2", "no number"})] == ["2"]
     change("UPDATE notices SET text = 'newer', rev = 0 WHERE id = 1")  # as by a clock that went back
     change("DELETE FROM notices WHERE id = 2")
     found = look(tmp_path / "d", source, template="{{ id }}: {{ text }}")
@@ -78,15 +83,15 @@ def test_a_notice_of_postgresql_is_an_event_and_a_server_that_is_down_deletes_no
             connection.execute(sqlalchemy.text("INSERT INTO t (id, text) VALUES (1, 'one')"))
         source = SqlSource(str(engine.url), "SELECT * FROM t;", "id", "at", notify="rows")
         look(tmp_path, source)
-        heard, stop = threading.Semaphore(0), threading.Event()
-        thread = threading.Thread(target=_watch, args=(source, heard.release, stop))
+        heard, stop = SimpleQueue(), threading.Event()
+        thread = threading.Thread(target=_watch, args=(source, heard.put, stop))
         thread.start()
         try:
-            assert heard.acquire(timeout=20)
+            assert heard.get(timeout=20) == ()
             with engine.begin() as connection:
                 connection.execute(sqlalchemy.text("UPDATE t SET text = 'two', at = now() + interval '1 s'"))
-                connection.execute(sqlalchemy.text("NOTIFY rows"))
-            assert heard.acquire(timeout=20)
+                connection.execute(sqlalchemy.text("NOTIFY rows, '1'"))
+            assert heard.get(timeout=20) == ("1",) and [entry.key for entry in source.entries("", ["1", "x"])] == ["1"]
         finally:
             stop.set()
             thread.join()

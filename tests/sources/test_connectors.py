@@ -13,6 +13,7 @@ from rag_lab.models.protocols import ChatReply
 from rag_lab.sources import config, follow
 from rag_lab.sources.config import Connector, read_connectors
 from rag_lab.sources.ingestion import Ingestion
+from rag_lab.sources.source import Entry
 
 CONNECTOR = "connectors:\n- {name: a, kind: sql, %s}\n"
 
@@ -92,6 +93,41 @@ def test_a_source_that_is_down_is_tried_again_and_the_others_go_on(tmp_path, mon
 
         follow.ingest(ingestion, True, mend, stop)
     assert texts(tmp_path, "down") == ["text: down"]
+
+
+def test_an_event_that_names_a_key_has_it_alone_read_and_one_that_is_gone_has_all_listed(tmp_path, monkeypatch):
+    source, passes, stop = Rows({str(n): {"text": f"{n}"} for n in range(3)}), [], threading.Event()
+    listings = []
+    whole = source.entries
+
+    def entries(cursor, keys=()):
+        if keys:
+            return (Entry(key, str(row), raw=key) for key, row in source.rows.items() if key in keys)
+        listings.append(cursor)
+        return whole(cursor)
+
+    source.entries = entries
+    one = connector(every_s=600)
+    monkeypatch.setattr(type(one), "open", lambda self: source)
+    source.watch = lambda changed, stop: told.append(changed)
+    told = []
+
+    def turn(found):
+        passes.append((found.new, found.changed, found.gone, found.same, len(listings)))
+        if len(passes) == 1:
+            source.rows |= {"1": {"text": "new"}, "2": {"text": "unheard"}}
+            told[0]("1")
+        elif len(passes) == 2:
+            assert texts(tmp_path) == ["text: 0", "text: 2", "text: new"]
+            del source.rows["0"]
+            told[0]("0")
+        elif len(passes) == 4:
+            stop.set()
+
+    ingestion = Ingestion(tmp_path, [one])
+    with ingestion.writing():
+        follow.ingest(ingestion, True, turn, stop)
+    assert passes == [(3, 0, 0, 0, 1), (0, 1, 0, 0, 1), (0, 0, 0, 0, 1), (0, 1, 1, 1, 2)]
 
 
 def test_a_source_of_one_s_own_as_the_page_shows_it(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import SimpleQueue
 
 import httpx
 import pytest
@@ -54,13 +55,13 @@ def test_messages_of_a_topic_change_documents_and_a_poisoned_one_is_passed_over(
     assert again.whole and not again.new + again.changed + again.gone + again.same
     assert look(tmp_path, source, template="{{ text }}!").whole  # from the beginning, for documents made in another way
     assert texts(tmp_path) == [f"{text}!" for text in expected]
-    heard, stop = threading.Semaphore(0), threading.Event()
-    thread = threading.Thread(target=_watch, args=(source, heard.release, stop))
+    heard, stop = SimpleQueue(), threading.Event()
+    thread = threading.Thread(target=_watch, args=(source, heard.put, stop))
     thread.start()
     try:
-        assert heard.acquire(timeout=10)
+        heard.get(timeout=10)
         send(5, changed("c", None, {"text": "five"}))
-        assert heard.acquire(timeout=10)
+        heard.get(timeout=10)
     finally:
         stop.set()
         thread.join()
@@ -167,9 +168,11 @@ def test_an_etag_saves_the_listing_and_a_parameter_asks_for_what_is_newer(tmp_pa
 def test_a_webhook_is_heard_with_its_token_alone(service):
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as free:
         port = free.server_port
-    source = source_of(service, "/list", port=port, token="s3cret-s3cret")
-    heard, stop = threading.Event(), threading.Event()
-    thread = threading.Thread(target=_watch, args=(source, heard.set, stop))
+    put(service, 1)
+    address = service.address + "/i/{key}"
+    source = source_of(service, "/list", port=port, token="s3cret-s3cret", item=address, version_field="v")
+    heard, stop = SimpleQueue(), threading.Event()
+    thread = threading.Thread(target=_watch, args=(source, heard.put, stop))
     thread.start()
     try:
         for _ in range(100):
@@ -178,9 +181,13 @@ def test_a_webhook_is_heard_with_its_token_alone(service):
                 break
             except httpx.ConnectError:
                 stop.wait(0.05)
-        assert reply.status_code == 401 and not heard.is_set()
-        reply = httpx.post(f"http://127.0.0.1:{port}", headers={"Authorization": "Bearer s3cret-s3cret"})
-        assert reply.status_code == 204 and heard.is_set()
+        assert reply.status_code == 401 and heard.empty()
+        for body, keys in ((b'{"id": 1}', ("1",)), (b"[1]", ()), (b"", ())):
+            reply = httpx.post(
+                f"http://127.0.0.1:{port}", headers={"Authorization": "Bearer s3cret-s3cret"}, content=body
+            )
+            assert reply.status_code == 204 and heard.get(timeout=1) == keys
+        assert [(entry.key, entry.fingerprint) for entry in source.entries("", ["1", "2"])] == [("1", "1")]
     finally:
         stop.set()
         thread.join()
