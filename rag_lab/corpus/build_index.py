@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -81,7 +81,8 @@ class Recipe:
 
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
     """Return whatever can change an index: files, whose they are, and the recipe."""
-    attributes = {source: asdict(item) for source, item in listing.attributes.items() if source in digests}
+    whose = {source: item for source, item in listing.attributes.items() if source in digests}
+    attributes = {source: {"namespace": a.namespace, "permissions": a.permissions} for source, a in whose.items()}
     corpora = {"corpora": list(listing.corpora)} if listing.corpora else {}
     return {"files": dict(digests), "attributes": attributes, **corpora, **recipe.identity()}
 
@@ -126,7 +127,9 @@ def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[st
                 page_starts=processed.as_read.page_starts,
                 left_out=processed.as_read.left_out,
             )
-            text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
+            text = json.dumps(
+                {each.name: getattr(manifest, each.name) for each in fields(manifest)}, ensure_ascii=False
+            )
             (partial / MANIFEST).write_text(text, encoding="utf-8")
     return target
 

@@ -164,7 +164,7 @@ class ChunkStore:
 
 
 def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:
-    values = (getattr(record, field.name) for field in fields(record))
+    values = (getattr(record, name) for name in type(record).__dataclass_fields__)
     return tuple(json.dumps(value) if isinstance(value, tuple) else value for value in values)
 
 

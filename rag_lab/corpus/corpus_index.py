@@ -26,7 +26,7 @@ from rag_lab.corpus import build_index as indexes
 from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
 from rag_lab.corpus.chunks import Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import Changes, IndexedFile, list_corpus, modified_at, refuse_answers, track
+from rag_lab.corpus.folder import DIGESTS, Changes, IndexedFile, list_corpus, modified_at, refuse_answers, track
 from rag_lab.corpus.normalize import language_of, main_language
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.rules import Attributes
@@ -381,7 +381,7 @@ def open_index(
         build: False names an index that is missing without building it; its `is_built` is False.
     """
     reading = Reading(config, vision, home, readers)
-    cache = home / "file_digests.sqlite"
+    cache = home / DIGESTS
     listing, digests = list_corpus(corpus_dir, reading.loaders, cache, config.distractors, others)
     if isinstance(embedder, RememberedEmbedder):
         remembered = replace(embedder, progress=progress)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from stat import S_ISREG
 from types import MappingProxyType
 from typing import Any
 
@@ -52,8 +53,9 @@ def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
     for parent, folders, names in os.walk(folder, onerror=closed.append):
         folders[:] = [name for name in folders if not is_ignored(Path(parent, name))]
         links = [name for name in folders if Path(parent, name).is_symlink()]
-        wanted = (name for name in names + links if not name.startswith(_IGNORED))
-        found += [Path(parent, name).relative_to(folder).as_posix() for name in wanted]
+        below = Path(parent).relative_to(folder)
+        prefix = "" if below == Path() else f"{below.as_posix()}/"
+        found += [f"{prefix}{name}" for name in names + links if not name.startswith(_IGNORED)]
     problems = [
         Problem(printable(Path(error.filename)), _UNREADABLE.format("folder", error.strerror)) for error in closed
     ]
@@ -69,6 +71,9 @@ def refusal(path: Path, folder: Path) -> str:
     """Return why a path below `folder` is passed over, "" where it is not."""
     if printable(path) != str(path):
         return "the file's name is not UTF-8: rename it."
+    with suppress(OSError):  # most files, with few questions to the disk
+        if S_ISREG(path.lstat().st_mode) and os.access(path, os.R_OK):
+            return ""
     with suppress(OSError, RuntimeError):  # a link that leads to itself leads nowhere
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
             return "the link leaves the corpus folder and was not followed; copy the file into it."
@@ -233,11 +238,12 @@ def _listed(reasons: Sequence[str]) -> str:
 
 # A file touched this shortly before may change again without its times showing it, on a coarse clock.
 _SETTLED_S = 2.0
+DIGESTS = "file_digests.sqlite"  # below the home folder
 _SCHEMA = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, sha256 TEXT NOT NULL)"
 
 
-def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[str, str]:
-    """Return the SHA-256 (hex) of each file by its source; `cache` is the SQLite file that remembers them."""
+def file_digests(files: Mapping[str, Path], cache: Path | None = None, *, keep: bool = True) -> dict[str, str]:
+    """Return the SHA-256 (hex) of each file by its source; `cache` is the SQLite file that remembers them, or did."""
     known: dict[str, tuple[str, str]] = {}
     if cache and cache.exists():
         with opened(cache, _SCHEMA) as connection:
@@ -245,7 +251,7 @@ def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[s
         known = {path: (stamp, sha256) for path, stamp, sha256 in rows}
     digests, fresh = {}, []
     for source, path in files.items():
-        key = str(path.resolve())
+        key = str(path.absolute())  # of a link the stamp is that of its target
         try:
             status = path.stat()
             stamp = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
@@ -258,7 +264,7 @@ def file_digests(files: Mapping[str, Path], cache: Path | None = None) -> dict[s
         except OSError as error:
             raise DatasetError(f"Cannot read {path}: {error.strerror}; check its permissions or remove it.") from None
         digests[source] = sha256
-    if cache and fresh:
+    if cache and fresh and keep:
         with opened(cache, _SCHEMA) as connection, connection:
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", fresh)
     return digests

@@ -23,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest, whole_folder
-from rag_lab.corpus.folder import DISTRACTORS, file_digests, list_files
+from rag_lab._kit.home import home
+from rag_lab.corpus.folder import DIGESTS, DISTRACTORS, file_digests, list_files
 from rag_lab.corpus.load.loader import SUFFIX, write_documents
 from rag_lab.corpus.reading import LOADERS
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, CORPUS_FOLDER, rules_folder
@@ -133,7 +134,9 @@ class Dataset:
         own = {name: file for name, file in own.items() if file.exists()}
         digests = {
             "dataset": file_digests(own),
-            CORPUS_FOLDER: file_digests({s: p for s, p in files.items() if p.suffix.lower() in LOADERS}),
+            CORPUS_FOLDER: file_digests(
+                {s: p for s, p in files.items() if p.suffix.lower() in LOADERS}, home() / DIGESTS, keep=False
+            ),
         }
         dataset = cls(
             **metadata.model_dump(),
