@@ -28,6 +28,7 @@ _PUBLIC = {
     "review": "rag_lab.notebook.review",
     "status": "rag_lab.notebook.display",
     "sweep": "rag_lab.experiment.run.sweep",
+    "talk": "rag_lab.notebook.views.data_view",
     "traced": "rag_lab._kit.observability",
     "write": "rag_lab.assistant.report_writer",
 }

@@ -38,6 +38,7 @@ PUBLIC = [
     "review",
     "status",
     "sweep",
+    "talk",
     "traced",
     "write",
 ]

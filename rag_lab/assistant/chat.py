@@ -7,8 +7,8 @@ in the history that any model reads: a turn counts only while every file that it
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -36,7 +36,6 @@ class SavedTurn:
     answer: str | None = None  # None while it is asked, and where its process was killed
     citations: tuple[Citation, ...] = ()
     seen: tuple[str, ...] = ()
-    at: float = field(default=0.0, compare=False)  # seconds since 1970
 
 
 @dataclass(frozen=True)
@@ -81,15 +80,14 @@ class Sessions:
         """Return the turns in the order in which they were asked."""
         with opened_store(self.path, _SCHEMA, _MEND) as store:
             rows = store.execute(
-                "SELECT number, question, answer, citations, seen, at FROM turns WHERE session = ? ORDER BY number",
+                "SELECT number, question, answer, citations, seen FROM turns WHERE session = ? ORDER BY number",
                 (session,),
             ).fetchall()
         try:
             return [
-                SavedTurn(number, question, answer, tuple(Citation(**one) for one in json.loads(citations)),
-                          tuple(json.loads(seen)), at)
-                for number, question, answer, citations, seen, at in rows
-            ]  # fmt: skip
+                SavedTurn(n, asked, said, tuple(Citation(**one) for one in json.loads(cited)), tuple(json.loads(seen)))
+                for n, asked, said, cited, seen in rows
+            ]
         except (ValueError, TypeError):
             raise RagLabError(f"{self.path} is damaged: a turn of {session!r} cannot be read; {_MEND}.") from None
 
@@ -105,16 +103,21 @@ class Sessions:
             )
         return int(last) + 1
 
-    def answer(
-        self, session: str, number: int, answer: str, citations: Sequence[Citation], seen: Sequence[str]
-    ) -> None:
+    def answer(self, session: str, turn: SavedTurn) -> None:
         """Write down the answer to a question, in place of one that it had."""
-        cited = [asdict(citation) for citation in citations]
+        cited = json.dumps([asdict(citation) for citation in turn.citations])
         with opened_store(self.path, _SCHEMA, _MEND) as store, store:
             store.execute(
                 "UPDATE turns SET answer = ?, citations = ?, seen = ? WHERE session = ? AND number = ?",
-                (answer, json.dumps(cited), json.dumps(sorted(seen)), session, number),
+                (turn.answer, cited, json.dumps(turn.seen), session, turn.number),
             )
+
+
+def quoted_citations(trace: Trace) -> tuple[Citation, ...]:
+    """Return what an answer cites; where the model quoted nothing, the quote is the passage that it read."""
+    read = {passage.number: passage.text for passage in trace.passages}
+    cited = trace.answer.citations if trace.answer else ()
+    return tuple(replace(one, quote=one.quote or read.get(one.number, "")) for one in cited)
 
 
 OnText = Callable[[str], object]
@@ -148,6 +151,7 @@ class Chat:
         self.pipeline = pipeline.set({key: value for key, value in DEFAULTS.items() if key not in changed})
         self.session = f"{datetime.now():%Y-%m-%d-%H%M}-{uuid4().hex[:4]}" if session is None else session
         self.may_see, self.namespace = may_see, namespace
+        self.last: tuple[Pipeline, Trace] | None = None  # what was answered last in this process, and by what
         self._sessions = Sessions(pipeline.home)
         self._sessions.begin(self.session, person, str(pipeline.dataset.corpus_dir.resolve()))
 
@@ -206,9 +210,11 @@ class Chat:
         )
         question = replace(self._asker, question_id=f"{self.session}-{number}", text=text, history=history)
         (trace,) = self.pipeline.run([question], on_text=on_text)
+        self.last = self.pipeline, trace
         if trace.answer is not None:
             seen = {passage.source for passage in trace.passages} | {name for turn in before for name in turn.seen}
-            self._sessions.answer(self.session, number, trace.answer.text, trace.answer.citations, sorted(seen))
+            turn = SavedTurn(number, text, trace.answer.text, quoted_citations(trace), tuple(sorted(seen)))
+            self._sessions.answer(self.session, turn)
         return trace
 
     @property

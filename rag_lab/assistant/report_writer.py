@@ -7,8 +7,7 @@ calls of `models.report`. Every call is remembered, so that a report that was ki
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from html import escape
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +15,9 @@ from pydantic import create_model
 
 from rag_lab._kit.digest import digest, whole_file
 from rag_lab.errors import ConfigError, RagLabError
-from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import ChatReply, ChatRequest
 from rag_lab.pipeline import Pipeline
-from rag_lab.records import Question, StageRecord, Trace
+from rag_lab.records import Passage, Question, StageRecord, Trace
 from rag_lab.rich_display import rich_display
 from rag_lab.stages import stage as base
 from rag_lab.stages.chat_template import SHIPPED_PROMPTS, ChatTemplate
@@ -65,25 +64,38 @@ class WriteOutline(base.ChatStage):
         return base.chat_outcome(replies[0], {"raw_text": "\n".join(kept)}, "fallback" if reason else "ok", reason)
 
 
-@dataclass(frozen=True)
-class _WriteText(base.ChatStage):
-    """Ask for the text of one section; the question of the trace is its title."""
+_ASKED = {
+    "section": "Report: {topic}\nSection: {section}\n\nPassages:\n{context}",
+    "review": "Report: {topic}\nSection: {section}\n\nDraft:\n{draft}",
+}
 
+
+@dataclass(frozen=True)
+class WriteText(base.ChatStage):
+    """Ask for the text of the section whose title is the question: a draft from passages, or a review of the draft."""
+
+    name: str  # of `_ASKED`
+    reads: tuple[str, ...]
     topic: str
     max_tokens: int
     seed: int = 0
     prompt: ChatTemplate | None = None
+    style: Style = "technical"
 
     PROMPTS = VERSION
     writes = ("prompt", "raw_text")
 
-    def messages(self, trace: Trace) -> tuple[Message, ...]:
-        """Return what is asked for one section."""
-        raise NotImplementedError
-
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
         """Return the request for one section."""
-        return [ChatRequest(self.messages(trace), self.max_tokens, seed=self.seed + trace.repeat)]
+        values = {"topic": self.topic, "section": trace.question.text, "draft": trace.raw_text or ""}
+        values["context"] = render_passages(trace.passages)
+        if self.prompt:
+            messages = self.prompt.messages({**values, "passages": trace.passages})
+        else:
+            asked = _ASKED[self.name].format(**{**values, "context": values["context"] or "none"})
+            styles = SHIPPED_PROMPTS[self.name].get("styles")
+            messages = base.shipped_chat(self.name, asked, **({"style": styles[self.style]} if styles else {}))
+        return [ChatRequest(messages, self.max_tokens, seed=self.seed + trace.repeat)]
 
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Keep the text."""
@@ -93,58 +105,13 @@ class _WriteText(base.ChatStage):
         return base.chat_outcome(reply, {"prompt": prompt, "raw_text": reply.text.strip()})
 
 
-@dataclass(frozen=True)
-class WriteDraft(_WriteText):
-    """Ask for a draft from the passages."""
-
-    style: Style = "technical"
-
-    name = "section"
-    reads = ("question.text", "passages")
-
-    def messages(self, trace: Trace) -> tuple[Message, ...]:
-        """Return topic, title and passages."""
-        title, context = trace.question.text, render_passages(trace.passages)
-        values = {"topic": self.topic, "section": title, "context": context, "passages": trace.passages}
-        if self.prompt:
-            return self.prompt.messages(values)
-        asked = f"Report: {self.topic}\nSection: {title}\n\nPassages:\n{context or 'none'}"
-        return base.shipped_chat("section", asked, style=SHIPPED_PROMPTS["section"]["styles"][self.style])
-
-
-@dataclass(frozen=True)
-class Review(_WriteText):
-    """Ask for an improved text of the draft, without the passages."""
-
-    name = "review"
-    reads = ("question.text", "raw_text")
-
-    def messages(self, trace: Trace) -> tuple[Message, ...]:
-        """Return topic, title and draft."""
-        title, draft = trace.question.text, trace.raw_text or ""
-        if self.prompt:
-            return self.prompt.messages({"topic": self.topic, "section": title, "draft": draft})
-        asked = f"Report: {self.topic}\nSection: {title}\n\nDraft:\n{draft}"
-        return base.shipped_chat("review", asked)
-
-
 REPORT_FILE = "report.json"
 REPORTS = Path("results", "reports")  # in the working folder, as its runs are
 MOST_PARTS = 20
 _SECTION_TOKENS = 600
-_LINK = r'<a href="#c\1">[\1]</a>'
+_PAGE = Path(__file__).with_name("report.html")
 _NUMBER = re.compile(r"\[(\d{1,9})\]")
 Progress = Callable[[str, int, int], object]  # what is done, calls made, calls to make
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A passage that a report cites, under the number that it has there."""
-
-    number: int
-    source: str
-    page: int | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +133,7 @@ class WrittenReport:
     topic: str
     style: Style
     sections: tuple[ReportSection, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[Passage, ...]  # that are cited, under the numbers that they have in the report
     n_calls: int
     tokens_out: int
     cost_usd: float
@@ -189,28 +156,11 @@ class WrittenReport:
 
     def to_html(self) -> str:
         """Return the report as a page that needs nothing else; a citation leads to its source, with the passage."""
-        parts = [f"<h1>{escape(self.topic)}</h1><p class=kind>{self.style.upper()} REPORT</p><ol class=contents>"]
-        parts += [f'<li><a href="#s{n}">{escape(one.title)}</a></li>' for n, one in enumerate(self.sections, 1)]
-        parts.append("</ol>")
-        for n, one in enumerate(self.sections, 1):
-            texts = (one.text or one.problem).split("\n\n")
-            body = "".join(f"<p>{_NUMBER.sub(_LINK, escape(text))}</p>" for text in texts)
-            parts.append(f'<h2 id="s{n}">{n}. {escape(one.title)}</h2>{body}')
-        parts.append("<h2>Sources</h2><dl>")
-        parts += [
-            f'<dt id="c{one.number}">[{one.number}] {escape(source_place(one))}</dt><dd>{escape(one.text)}</dd>'
-            for one in self.sources
-        ]
-        return _PAGE.format(title=escape(self.topic), body="".join(parts) + "</dl>")
+        from jinja2 import Environment
 
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>:root{{color-scheme:light dark}}body{{max-width:46rem;margin:2rem auto;padding:0 1rem;font:1rem/1.55 system-ui}}
-.kind{{letter-spacing:.08em;opacity:.7}}dt{{font-weight:600;margin-top:.8rem}}dd{{margin:0;white-space:pre-wrap}}</style>
-<body>{body}</body></html>
-"""
+        sections = [(one, (one.text or one.problem).split("\n\n")) for one in self.sections]
+        template = Environment(autoescape=True, trim_blocks=True).from_string(_PAGE.read_text(encoding="utf-8"))
+        return template.render(report=self, sections=sections, place=source_place, cut=_NUMBER.split)
 
 
 def write(
@@ -267,10 +217,8 @@ class _Author:
     progress: Progress
     done: int = 0
     total: int = 1
-
-    def __post_init__(self) -> None:
-        self._records: list[StageRecord] = []
-        self._sources: dict[tuple[str, int | None, int, int], Source] = {}
+    records: list[StageRecord] = field(default_factory=list)
+    sources: dict[tuple[str, int | None, int, int], Passage] = field(default_factory=dict)
 
     def report(self, parts: int) -> WrittenReport:
         """Return the whole report."""
@@ -286,16 +234,20 @@ class _Author:
                 f"The outline of a report on {self.topic!r} is empty: the passages that were found say nothing of it."
             )
         self.total = 1 + 2 * len(titles)
-        place = f"section_{self.style}"
-        draft = WriteDraft(chat("report", "section"), self.topic, _SECTION_TOKENS, seed, prompts.get(place), self.style)
-        review = Review(chat("report", "review"), self.topic, _SECTION_TOKENS, seed, prompts.get("review"))
+        draft, review = (
+            WriteText(chat("report", name), name, reads, self.topic, _SECTION_TOKENS, seed, prompts.get(place), style)
+            for name, reads, place, style in (
+                ("section", ("question.text", "passages"), f"section_{self.style}", self.style),
+                ("review", ("question.text", "raw_text"), "review", self.style),
+            )
+        )
         sections = tuple(self._section(title, draft, review) for title in titles)
-        cited = sorted(self._sources.values(), key=lambda one: one.number)
-        tokens = sum(record.tokens_out for record in self._records)
-        cost = sum(record.cost_usd for record in self._records)
-        return WrittenReport(self.topic, self.style, sections, tuple(cited), len(self._records), tokens, cost)
+        cited = sorted(self.sources.values(), key=lambda one: one.number)
+        tokens = sum(record.tokens_out for record in self.records)
+        cost = sum(record.cost_usd for record in self.records)
+        return WrittenReport(self.topic, self.style, sections, tuple(cited), len(self.records), tokens, cost)
 
-    def _section(self, title: str, draft: WriteDraft, review: Review) -> ReportSection:
+    def _section(self, title: str, draft: WriteText, review: WriteText) -> ReportSection:
         drafted = self._call(draft, self._with_passages(title))
         if drafted.failure:
             return ReportSection(title, "", "", problem=f"no draft: {drafted.failure.reason}")
@@ -312,32 +264,25 @@ class _Author:
         for citation in accepted:
             passage = by_number[citation.number]
             span = (passage.source, passage.page, passage.start, passage.end)
-            if span not in self._sources:
-                number = len(self._sources) + 1
-                self._sources[span] = Source(number, passage.source, passage.page, passage.text)
-            numbers[citation.number] = self._sources[span].number
-
-        def numbered(found: re.Match[str]) -> str:
-            number = numbers.get(int(found[1]))
-            return f"[{number}]" if number else ""
-
-        return re.sub(r"[ \t]+([.,;])", r"\1", _NUMBER.sub(numbered, text)), rejected
+            self.sources.setdefault(span, replace(passage, number=len(self.sources) + 1))
+            numbers[citation.number] = self.sources[span].number
+        text = _NUMBER.sub(lambda found: f"[{numbers[n]}]" if (n := int(found[1])) in numbers else "", text)
+        return re.sub(r"[ \t]+([.,;])", r"\1", text), rejected
 
     def _with_passages(self, text: str) -> Trace:
-        question = replace(self.asker, text=text)
-        (trace,) = self.pipeline.run([question], answer=(), read=lambda _: {"passages"})
-        asked = replace(trace.question, text=text, evidence=(), answers=(), history=())
-        return replace(Trace(asked, trace.repeat), passages=trace.passages)  # a trace that has found nothing else yet
+        asked = replace(self.asker, text=text)
+        (trace,) = self.pipeline.run([asked], answer=(), read=lambda _: {"passages"})
+        return Trace(asked, passages=trace.passages)  # that has found nothing else yet
 
     def _call(self, stage: base.Stage, trace: Trace) -> Trace:
         self.progress(f"{stage.name}: {trace.question.text}", self.done, self.total)
         (after,) = run_stage(stage, [trace], self.pipeline.memory)
-        self._records.append(after.stages[-1])
+        self.records.append(after.stages[-1])
         self.done += 1
         self.progress(stage.name, self.done, self.total)
         return after
 
 
-def source_place(one: Source) -> str:
+def source_place(one: Passage) -> str:
     """Return the file of a source with its page."""
     return one.source if one.page is None else f"{one.source}, page {one.page}"

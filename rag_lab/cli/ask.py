@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -29,7 +29,6 @@ _ASKED = (
     "answer; Enter to label nothing"
 )
 _LINES, _ROOM = 3, 6  # lines of each passage; of the screen, for the question and what was answered
-_ASKS_FROM = 5  # calls of a model on this machine take long: so many are announced and confirmed
 _HELP = """\
 /set KEY=VALUE   change a setting for the turns to come
 /again           answer the last question once more, under the settings of now
@@ -172,9 +171,7 @@ def chat(
     if latest and session is None:
         session = Sessions(pipeline.home).latest(person or "", str(corpus_dir.resolve()))
     talk = Chat(pipeline, session, person=person or "", may_see=permissions)
-    turns = talk.turns
-    again = f", {len(turns)} turns so far" if turns else ""
-    typer.echo(f"Session {talk.session}{again}. Ask, or type /help; an empty line or Ctrl-D ends it.")
+    typer.echo(f"Session {talk.session}, {len(talk.turns)} turns so far. Ask, or type /help; an empty line ends it.")
     if talk.pending is not None:
         typer.echo(f"The last question was not answered: {talk.pending.question}")
         _show(talk.again)
@@ -223,7 +220,7 @@ def write(
     topic: Annotated[str | None, typer.Argument()] = None,
     dataset: Annotated[str, typer.Option(autocompletion=completion.datasets)] = shared.DEFAULT_DATASET,
     parts: Annotated[int, typer.Option(min=1, max=20)] = 5,
-    style: str = "technical",
+    style: Literal["technical", "general"] = "technical",
     out: Path | None = None,
     list_: Annotated[bool, typer.Option("--list")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
@@ -231,31 +228,28 @@ def write(
     settings: shared.Settings = None,
 ) -> None:
     """Write a report from documents."""
-    from rag_lab.assistant.report_writer import earlier_reports
-    from rag_lab.assistant.report_writer import write as write_report
+    from rag_lab.assistant import report_writer
 
     if list_:
-        found = earlier_reports()
+        found = report_writer.earlier_reports()
         typer.echo("\n".join(f"{folder}  {name}" for folder, name in found) or "No report was written yet.")
         return
     if topic is None:
         raise ConfigError(
             'Name a topic, as in: rag-lab write "Maintenance of the press"; --list shows earlier reports.'
         )
-    if style not in ("technical", "general"):
-        raise ConfigError(f"--style is technical or general, not {style!r}.")
     pipeline = shared.open_pipeline(dataset, settings)
     permissions = shared.permissions_of_asker(pipeline.dataset.corpus_dir, person, None)
     calls = 1 + 2 * parts
     typer.echo(f"At most {calls} calls of {pipeline.config.models.report}.", err=True)
-    if calls >= _ASKS_FROM and not yes:
+    if parts > 1 and not yes:  # calls of a model on this machine take long
         typer.confirm("Begin?", default=True, abort=True, err=True)
 
-    report = write_report(
+    report = report_writer.write(
         pipeline,
         topic,
         parts=parts,
-        style="general" if style == "general" else "technical",
+        style=style,
         may_see=permissions,
         folder=out,
         progress=lambda what, done, total: typer.echo(f"[{done}/{total}] {what}", err=True),

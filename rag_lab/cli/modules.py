@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from rag_lab.cli.module_kinds import ModuleKind
 
 _KINDS = Path(__file__).with_name("module_kinds.yaml")
-_INDENT = 2
 _SUMMARY_AT = 25  # the column in which summaries begin
-_WIDEST = 120
 _UNUSABLE = "! "  # before what cannot be used here
 _Row = tuple[str, str]  # a name, which `_UNUSABLE` may stand before, and what it is
 
@@ -34,7 +32,7 @@ def modules(
     kinds = {each.word: each for each in MODULE_KINDS}
     if kind and kind not in kinds:
         raise ConfigError(unknown_name("kind of module", kind, kinds))
-    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    width = min(shutil.get_terminal_size().columns, 120)
     # A summary stands beside its name, or below one that is too long, in lines that begin in one column.
     for name, text in _detail(kinds[kind]) if kind else _overview(MODULE_KINDS):
         first, indent = f"{name:<{_SUMMARY_AT}}", " " * _SUMMARY_AT
@@ -126,4 +124,4 @@ def _installed(each: ModuleKind) -> list[_Row]:
 
 def _inside(rows: list[_Row]) -> Iterator[_Row]:
     for name, text in rows:
-        yield (name if name.startswith(_UNUSABLE) else " " * _INDENT + name), text
+        yield (name if name.startswith(_UNUSABLE) else f"  {name}"), text

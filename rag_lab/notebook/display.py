@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from rag_lab.comparison.comparison import Comparison
 
 
-def show(trace: Trace) -> None:
-    """Display every stage's result of `trace`."""
-    from IPython.display import HTML, display
-
-    from rag_lab.notebook.display import trace_view
-
-    display(HTML(trace_view(trace).to_html()))
-
-
 def show_question(run: Comparison | Path | str, question_id: str) -> None:
     """Display what every variant of a run did with one question, side by side.
 

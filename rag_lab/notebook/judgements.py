@@ -9,7 +9,6 @@ from pathlib import Path
 from rag_lab.comparison.blind_trials import Preferred, Trial, blind_trials, preferred_of
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.data import labels
-from rag_lab.data.labels import Written, questions_file
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.notebook.clicked_page import Clickable
 from rag_lab.pipeline import Pipeline
@@ -56,8 +55,8 @@ class Labelling(Clickable):
         self._dataset = pipelines[0].dataset
         self._found: dict[int, list[Found]] = {}
         self._unfolded: set[tuple[int, int]] = set()  # question and passage
-        self._written: list[Written] = []
-        questions_file(self._dataset)  # refuses a data set in which nothing can be written
+        self._written: list[labels.Written] = []
+        labels.questions_file(self._dataset)  # refuses a data set in which nothing can be written
 
     @property
     def question(self) -> Question:
@@ -130,7 +129,7 @@ class Labelling(Clickable):
         place = found.hit.source, found.hit.page, quote.strip()
         return any((one.source, one.page, one.quote) == place for one in self.question.evidence)
 
-    def _keep(self, written: Written) -> None:
+    def _keep(self, written: labels.Written) -> None:
         if written.after is not None:
             self._written.append(written)
         self.__dict__.pop("_known", None)  # is read again
@@ -160,7 +159,7 @@ class Labelling(Clickable):
             passages=self.passages,
             place_now=self._place,
             total=len(self.questions),
-            file=str(questions_file(self._dataset)),
+            file=str(labels.questions_file(self._dataset)),
             can_undo=bool(self._written),
         )
 

@@ -3,14 +3,17 @@
 import asyncio
 import json
 import random
+import re
 import sqlite3
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
-from loopback_models import openai_server
+from loopback_models import Scripted, openai_server
 
+import rag_lab as rl
 from rag_lab.assistant.chat import Chat, Sessions
 from rag_lab.config import PipelineConfig
 from rag_lab.data.questions_file import read_questions
@@ -241,6 +244,28 @@ def test_an_answer_is_heard_while_it_is_written_and_at_once_where_it_is_remember
     assert len(first) > 3
     assert "".join(first) == trace.answer.text == told
     assert again == [told]
+
+
+def test_a_turn_is_shown_while_it_is_written_and_what_a_setting_changed_beside_it(folder, tmp_path, monkeypatch):
+    pages = []
+    update = SimpleNamespace(update=lambda page, raw: pages.append(page))
+    monkeypatch.setattr("IPython.display.display", lambda page, raw, display_id: pages.append(page) or update)
+    monkeypatch.setattr("rag_lab.notebook.views.data_view._LIVE_EVERY_S", 0.0)
+    reply = json.dumps({"answer": "It runs at <b>140</b> bar, and that is all.", "citations": [1]})
+    with openai_server([Scripted(f"<think>press first</think>{reply}"), reply]) as server:
+        chat = Chat(pipeline(folder, tmp_path / "home", OpenAIChat("tiny", base_url=server.url)), "s")
+        rl.talk(chat, "How does the press run?")
+        first, n = pages[-1], len(pages)
+        rl.talk(chat.set("answer.name", "extract"))
+    texts = [page["text/plain"] for page in pages[:n]]
+    assert "It …" in texts[1] and "is all." in texts[-1]
+    assert re.search(
+        r"<details><summary>Thinking</summary>.*press first.*<summary>\[1\] open.txt<", first["text/html"], re.S
+    )
+    assert PUBLIC in first["text/html"] and "<b>140" not in first["text/html"]
+    again = pages[-1]["text/html"]
+    assert re.search(r"What differs in the settings.*answer.name.*llm.*extract", again, re.S)
+    assert "<mark" in again and "Seconds and tokens of each stage" in again
 
 
 async def collected(events):

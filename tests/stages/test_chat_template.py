@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.assistant.report_writer import Review, WriteDraft, WriteOutline
+from rag_lab.assistant.report_writer import WriteOutline, WriteText
 from rag_lab.config import PipelineConfig, module_problems
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Message
@@ -113,6 +113,7 @@ TRACE = Trace(
     passages=(Passage(1, "a#1", "a.md", 3, 0, 4, "text"),),
     raw_text="P-2 runs.",
 )
+PASSAGES = ("question.text", "passages")
 STAGES = {
     "understanding": lambda model, own: LlmUnderstanding(model, prompt=own),
     "phrasings": lambda model, own: Rephrase(model, 2, prompt=own),
@@ -120,9 +121,11 @@ STAGES = {
     "summary": lambda model, own: Summarize(model, 1, 60, prompt=own),
     "answer": lambda model, own: Generate(model, 60, 0.0, prompt=own),
     "outline": lambda model, own: WriteOutline(model, 2, prompt=own),
-    "section_technical": lambda model, own: WriteDraft(model, "presses", 60, prompt=own),
-    "section_general": lambda model, own: WriteDraft(model, "presses", 60, prompt=own, style="general"),
-    "review": lambda model, own: Review(model, "presses", 60, prompt=own),
+    "section_technical": lambda model, own: WriteText(model, "section", PASSAGES, "presses", 60, prompt=own),
+    "section_general": lambda model, own: WriteText(
+        model, "section", PASSAGES, "presses", 60, prompt=own, style="general"
+    ),
+    "review": lambda model, own: WriteText(model, "review", ("question.text", "raw_text"), "presses", 60, prompt=own),
 }
 WORDS = {
     "understanding": ("{{ question }}|{{ (history | first).content if history }}|{{ classes | join(' ') }}",

@@ -86,7 +86,7 @@ class LlamaCppServer:
         self.count_tokens = lru_cache(maxsize=_TEXTS_COUNTED)(self._count_tokens)
 
     def chat(self, messages: Messages, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return llama.cpp's chat completion."""
+        """Return llama.cpp's chat completion; the `LISTENER` of this thread hears its text while it is written."""
         prefix = messages[:-1]
         wanted = (prefix, settings["chat_template_kwargs"])  # a template may write its switch before the messages
         with self._lock:
@@ -107,14 +107,18 @@ class LlamaCppServer:
                 # drops the last request, and reads the last token of the prefix again
                 self._call({**reading, "cache_prompt": True})
                 self._slots[slot] = wanted
-            return self._call({"messages": messages, "id_slot": slot, "cache_prompt": bool(prefix), **settings})
+            request = {"messages": messages, "id_slot": slot, "cache_prompt": bool(prefix), **settings}
+            return self._call(request, protocols.LISTENER.get())
 
-    def _call(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, request: dict[str, Any], listener: Callable[[str], object] | None = None) -> dict[str, Any]:
+        ask = self._server.handle_chat_completions
         try:
-            reply = self._server.handle_chat_completions(request)
+            reply = ask(request) if listener is None else _heard(ask, request, listener)
         except ValueError as refused:  # a schema or a template that llama.cpp does not understand
             raise ServerError(f"llama.cpp refused the request: {one_line(str(refused))}") from refused
         content: dict[str, Any] = json.loads(reply) if isinstance(reply, str) else reply
+        if "raised" in content:
+            raise content["raised"]
         if "error" in content:
             error = content["error"]
             if isinstance(error, dict) and error.get("type") == "exceed_context_size_error":
@@ -135,6 +139,27 @@ class LlamaCppServer:
             return len(json.loads(connection.getresponse().read())["tokens"])
         finally:
             connection.close()
+
+
+def _heard(ask: Callable[..., Any], request: dict[str, Any], listener: Callable[[str], object]) -> dict[str, Any]:
+    """Return what `ask` returns of a whole request, from the pieces of a stream; what `listener` raised is in it."""
+    message: dict[str, str] = {}
+    whole: dict[str, Any] = {"choices": [{"message": message}]}
+
+    def hear(piece: dict[str, Any]) -> None:
+        try:
+            whole.update({key: piece[key] for key in ("error", "usage") if key in piece})
+            for choice in piece.get("choices", ()):
+                whole["choices"][0]["finish_reason"] = choice["finish_reason"]
+                for kind, text in choice["delta"].items():
+                    message[kind] = message.get(kind, "") + (text or "")
+                listener(message.get("content", ""))
+        except BaseException as problem:
+            whole["raised"] = problem
+            raise  # ends the stream; llama.cpp swallows it
+
+    ask({**request, "stream": True, "stream_options": {"include_usage": True}}, hear)
+    return whole
 
 
 @dataclass(eq=False, repr=False)
@@ -209,6 +234,8 @@ class LlamaCppChat(LocalModel):
             return []
         order = sorted(range(len(requests)), key=lambda index: repr(requests[index].messages[:-1]))
         free = deque(self.loaded)  # loaded before any clock runs
+        if len(requests) == 1:  # in this thread, whose listener hears it
+            return [self._reply(requests[0], free[0])]
 
         def reply(index: int) -> protocols.ChatReply:
             server = free.popleft()

@@ -16,7 +16,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models import requirements, weights
 from rag_lab.models.local import causal
 from rag_lab.models.local.guided_reply import PromptError, ReplyGuide, can_think, guided_prompt
-from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, split_thinking
+from rag_lab.models.protocols import LISTENER, ChatModel, ChatReply, ChatRequest, split_thinking
 
 _QWEN3 = ("qwen3", "qwen3_moe")
 _QWEN3_PLAIN: Mapping[str, float] = {"temperature": 0.7, "top_p": 0.8, "top_k": 20}
@@ -132,9 +132,11 @@ def _run(lm: causal.CausalLM, request: ChatRequest, batch: Sequence[tuple[list[i
         """Tell each guide the token that was written, and which rows' replies are over."""
         for guide, token in zip(guides, input_ids[:, -1].tolist(), strict=True):
             guide.take(token)
+        if listener is not None and len(guides) == 1:
+            listener(_decoded(lm.tokenizer, guides[0].reply_ids))
         return torch.tensor([guide.over for guide in guides], device=input_ids.device)
 
-    device = model.device
+    device, listener = model.device, LISTENER.get()
     devices = [device] if device.type == "cuda" else []
     with lm.lock, torch.inference_mode(), torch.random.fork_rng(devices):
         torch.manual_seed(request.seed)
@@ -152,13 +154,14 @@ def _run(lm: causal.CausalLM, request: ChatRequest, batch: Sequence[tuple[list[i
     return [replace(_reply(lm.tokenizer, *prompt, seconds), machine=share) for prompt in batch]
 
 
+def _decoded(tokenizer: Any, tokens: list[int]) -> str:
+    return str(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
 def _reply(tokenizer: Any, ids: list[int], guide: ReplyGuide, seconds: float) -> ChatReply:
     if guide.matcher is not None and guide.matcher.problem:
         return ChatReply(error=guide.matcher.problem, seconds=seconds)
-    decoded, thought = (
-        str(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-        for tokens in (guide.reply_ids, guide.thought_ids)
-    )
+    decoded, thought = _decoded(tokenizer, guide.reply_ids), _decoded(tokenizer, guide.thought_ids)
     text, unmarked = split_thinking(decoded)
     return ChatReply(
         text=text,

@@ -17,7 +17,8 @@ from markupsafe import Markup, escape
 
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.models.shared import small_model_note
-from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork
+from rag_lab.notebook.bench.answers import SideBySide
+from rag_lab.notebook.bench.bench_work import EXPERIMENT, BenchWork, QuickComparison
 from rag_lab.notebook.bench.toggles import BOXES, box_of_stage, fields, fields_of, is_off
 from rag_lab.notebook.clicked_page import KeptWidget
 from rag_lab.redaction import shown as safe
@@ -31,16 +32,17 @@ _LONG_MINUTES = 2
 _LIVE_EVERY_S = 0.25  # so often a result that is being made is drawn
 
 
-def result_html(bench: BenchWork, *, styled: bool) -> str:
-    """Return the last result; `styled` with the rules that it needs where the bench's own page does not bring them."""
-    shown, compared = bench.result, bench.compared
+def result_html(
+    shown: SideBySide | None, compared: QuickComparison | None = None, *, is_running: bool = False, styled: bool = True
+) -> str:
+    """Return settings side by side; `styled` with the rules that they need where the page does not bring them."""
     records = [record for column in shown.columns for record in column.records] if shown else []
     models = {record.model for record in records if record.stage == "generate"}
     return render(
         "bench.html",
         shown=shown,
         answers=shown.answers() if shown else [],
-        is_running=bench.is_running,
+        is_running=is_running,
         toy=next((note for model in models if (note := small_model_note(model, "an answer here"))), ""),
         compared=Markup(compared.html) if compared else "",  # noqa: S704 - a page of ours, which escapes
         compared_title=compared.title if compared else "",
@@ -138,14 +140,18 @@ class BenchWidget(KeptWidget):
                     self._timer.daemon = True
                     self._timer.start()
                 return
-            self.html, self._drawn_at = result_html(self._bench, styled=False), now
+            self.html, self._drawn_at = self._drawn(styled=False), now
             if self._handle and not self._bench.is_running and self.html != self._in_file:
                 self._handle.update(self.still())
 
     def page(self) -> str:
         """Return the last result with its rules."""
         self._in_file = self.html
-        return result_html(self._bench, styled=True)
+        return self._drawn(styled=True)
+
+    def _drawn(self, styled: bool) -> str:
+        bench = self._bench
+        return result_html(bench.result, bench.compared, is_running=bench.is_running, styled=styled)
 
 
 def _state(bench: BenchWork) -> dict[str, Any]:

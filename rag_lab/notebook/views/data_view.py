@@ -1,6 +1,7 @@
 """A question, a data set, the profile of a corpus, a conversation, and a written report."""
 
 import shlex
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,15 +10,15 @@ from typing import Any
 import yaml
 
 from rag_lab._kit.wording import counted, some_of
-from rag_lab.assistant.chat import Chat
+from rag_lab.assistant.chat import Chat, quoted_citations
 from rag_lab.assistant.report_writer import WrittenReport, source_place
-from rag_lab.comparison.by_question import place
+from rag_lab.comparison.by_question import place, thinking_of
 from rag_lab.config import nested
 from rag_lab.corpus.folder import list_files
 from rag_lab.corpus_profile.corpus_profile import CorpusProfile
 from rag_lab.data.dataset import Dataset
 from rag_lab.notebook.views.view import Page, TextView, View, quoted
-from rag_lab.records import Question
+from rag_lab.records import Citation, Question, Trace
 from rag_lab.report.table import Table
 from rag_lab.stores.sparse import analyzer_for
 
@@ -153,17 +154,69 @@ def chat_view(chat: Chat) -> View:
     """Return the turns in order, each with what its answer cites folded below."""
     facts, folded = [], []
     for turn in chat.turns:
-        cited = [
-            "\n".join(filter(None, (f"[{one.number}] {place(one.source, one.page)}", one.url, one.quote)))
-            for one in turn.citations
-        ]
         answer = "not answered yet" if turn.answer is None else turn.answer
         facts += [(f"{turn.number}. You", turn.question), ("Answer", answer)]
-        if cited:
-            folded.append((f"Sources of answer {turn.number}", "\n\n".join(cited)))
-    changes = tuple(f"{one.key} = {one.value}" for one in chat.pipeline.config.changes())
-    notes = (f"Settings: {', '.join(changes)}",) if changes else ()
-    return View(f"Session {chat.session}", facts=tuple(facts), notes=notes, folded=tuple(folded))
+        folded += [(f"{turn.number}. {title}", text) for title, text in _sources(turn.citations)]
+    changes = ", ".join(f"{one.key} = {one.value}" for one in chat.pipeline.config.changes())
+    return View(f"Session {chat.session}", tuple(facts), notes=(f"Settings: {changes}",), folded=tuple(folded))
+
+
+def turn_view(question: str, answer: str, trace: Trace | None = None) -> View:
+    """Return one turn, its thinking and its sources folded below; without a trace it is still being written."""
+    if trace is None:
+        return View("", (("You", question), ("Answer", f"{answer} …")))
+    failed = f"{trace.failure.stage}: {trace.failure.reason}" if trace.failure else ""
+    searched = trace.search_query or ""
+    facts = (("You", question), ("Searched", searched * (searched != question)), ("Answer", answer), ("Failed", failed))
+    thought = thinking_of(trace)
+    folded = (*([("Thinking", thought)] if thought else ()), *_sources(quoted_citations(trace)))
+    fell_back = tuple(f"{one.stage}: {one.reason}" for one in trace.stages if one.status == "fallback")
+    return View("", facts, notes=fell_back, folded=folded)
+
+
+def _sources(citations: Iterable[Citation]) -> list[tuple[str, str]]:
+    return [
+        (f"[{one.number}] {place(one.source, one.page)}", "\n".join(filter(None, (one.quote, one.url))))
+        for one in citations
+    ]
+
+
+_LIVE_EVERY_S = 0.2  # so often an answer that is being written is drawn
+
+
+def talk(chat: Chat, text: str = "") -> None:
+    """Answer the next question of a conversation, and show it while it is written, with its sources below.
+
+    Without a question the last one is answered once more, under the settings of now, and what they change is shown.
+    """
+    from IPython.display import display
+
+    from rag_lab.notebook.bench.answers import Column, SideBySide
+    from rag_lab.notebook.bench.bench import result_html
+
+    before, heard, drawn_at = None if text else chat.last, "", 0.0
+    asked = text or next((turn.question for turn in reversed(chat.turns)), "")
+    handle = display(_both(turn_view(asked, "")), raw=True, display_id=True)
+
+    def hear(piece: str) -> None:
+        nonlocal heard, drawn_at
+        heard += piece
+        if handle and time.monotonic() - drawn_at > _LIVE_EVERY_S:
+            handle.update(_both(turn_view(asked, heard)), raw=True)
+            drawn_at = time.monotonic()
+
+    trace = chat.ask(text, hear) if text else chat.again(hear)
+    page = _both(turn_view(asked, trace.answer.text if trace.answer else "", trace))
+    if before is not None:
+        now = Column("B", "now", chat.pipeline.config, trace, trace.text)
+        columns = Column("A", "before", before[0].config, before[1], before[1].text), now
+        page["text/html"] += result_html(SideBySide(trace.question, columns))
+    if handle:
+        handle.update(page, raw=True)
+
+
+def _both(view: View) -> dict[str, str]:
+    return {"text/html": str(view.to_html()), "text/plain": view.to_text()}
 
 
 def report_view(report: WrittenReport) -> View:

@@ -157,13 +157,7 @@ class Agent(ChatStage):
         if walked.failure and walked.answer is None:
             status, reason = "failed", walked.failure.reason
         visits = tuple(
-            replace(
-                visit,
-                seconds=cost.seconds,
-                tokens_in=cost.tokens_in,
-                tokens_out=cost.tokens_out,
-                cost_usd=cost.cost_usd,
-            )
+            replace(visit, **{name: getattr(cost, name) for name in ("seconds", "tokens_in", "tokens_out", "cost_usd")})
             for visit, cost in zip(walked.visits, spent, strict=True)
         )
         updates = {name: getattr(walked, name) for name in self.writes} | {"visits": visits}
@@ -208,16 +202,13 @@ class Agent(ChatStage):
         cost = _cost(state["trace"].stages[len(trace.stages) :])
         return {**state, "spent": (*state["spent"][:-1], cost)}
 
-    def generate(self, state: State) -> State:
-        """Return the state after an answer from the passages so far."""
+    def _generate(self, state: State) -> State:
+        state = {**state, "next": ""}
         n = len(state["trace"].passages)
         visit = Visit("generate", f"of {n} passages" if n != 1 else "of 1 passage")
         state = self.visit(state, visit, *self.answering)
         failure = state["trace"].failure
-        return {**state, "end": failure.reason, "next": ""} if failure else state
-
-    def _generate(self, state: State) -> State:
-        return self.generate({**state, "next": ""})
+        return {**state, "end": failure.reason} if failure else state
 
     def most_passages(self, n: int) -> tuple[Passage, ...]:
         """Return the longest context there can be, of `n` passages, as a forecast counts it."""

@@ -88,7 +88,8 @@ class Supervisor(Agent):
         asked = [visit.node for visit in state["trace"].visits if visit.node != "supervisor"]
         if asked[-1:] == ["generate"]:
             return {**state, "end": "the same passages were to be answered from again", "next": ""}
-        return self.generate({**state, "next": "" if state["end"] else "supervisor"})
+        state = super()._generate(state)
+        return {**state, "next": "" if state["end"] else "supervisor"}
 
 
 @dataclass(frozen=True)

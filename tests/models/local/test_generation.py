@@ -7,7 +7,7 @@ import pytest
 
 from rag_lab.errors import ModelError
 from rag_lab.models.local.transformers import TransformersChat, check_batch, is_sampled, sampling_of
-from rag_lab.models.protocols import ChatReply, ChatRequest, Message
+from rag_lab.models.protocols import LISTENER, ChatReply, ChatRequest, Message
 from rag_lab.stages.chat_template import read_json
 from rag_lab.stages.generate import SCHEMA
 from rag_lab.testing import ScriptedChat
@@ -32,6 +32,21 @@ def model(tiny_thinker):
 @pytest.fixture(scope="module")
 def always(always_thinking):
     return TransformersChat(str(always_thinking), device="cpu")
+
+
+def test_a_reply_alone_is_heard_while_it_is_written_without_its_thought(always):
+    heard = []
+    token = LISTENER.set(heard.append)
+    try:
+        (reply,) = always.generate([ask(thinking_tokens=16)])
+        n = len(heard)
+        always.generate([ask(), ask()])
+    finally:
+        LISTENER.reset(token)
+    assert reply.thinking
+    assert reply.text == heard[-1].strip() != ""
+    assert len(set(heard)) > 3
+    assert len(heard) == n  # of two, nobody knows whose the pieces are
 
 
 @pytest.mark.slow

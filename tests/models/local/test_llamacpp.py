@@ -8,7 +8,7 @@ from rag_lab.errors import ModelError
 from rag_lab.models.local import llamacpp
 from rag_lab.models.local.gguf import KV_TYPES, gguf_problem
 from rag_lab.models.local.llamacpp import LlamaCppChat
-from rag_lab.models.protocols import ChatRequest, Message
+from rag_lab.models.protocols import LISTENER, ChatRequest, Message
 from rag_lab.models.weights import packaged
 
 EXAMPLES = (
@@ -84,6 +84,29 @@ def test_every_type_of_cache_answers(tmp_path):
         tiny = LlamaCppChat(path, context=64, kv=kv, batch=16, weights="q8_0")
         (reply,) = tiny.generate([ask(Message("user", "hi"), max_tokens=2)])
         assert (kv, reply.error, reply.tokens_out) == (kv, "", 2)
+
+
+def test_what_is_heard_grows_into_the_reply_and_what_the_hearer_raises_is_raised(tmp_path):
+    tiny = LlamaCppChat(str(write_tiny_gguf(tmp_path / "tiny.gguf")), context=64)
+    request, heard = ask(Message("system", "hm"), Message("user", "hi"), max_tokens=8), []
+    (whole,) = tiny.generate([request])
+
+    def refuse(text):
+        raise ValueError("no more of it")
+
+    for hear in (heard.append, refuse):
+        token = LISTENER.set(hear)
+        try:
+            (streamed,) = tiny.generate([request])
+        except ValueError as raised:
+            assert (hear, str(raised)) == (refuse, "no more of it")
+        finally:
+            LISTENER.reset(token)
+    assert len(heard) > 3
+    assert all(after.startswith(before) for before, after in zip(heard, heard[1:], strict=False))
+    assert heard[-1] == streamed.text == whole.text
+    assert (streamed.tokens_in, streamed.tokens_out) == (whole.tokens_in, whole.tokens_out)
+    assert (streamed.truncated, streamed.error) == (whole.truncated, "")
 
 
 @pytest.fixture(scope="module")
