@@ -12,7 +12,7 @@ def understand(question):
     return {"class": "fuzzy", "rewrite": question.lower(), "hyde": True}
 
 
-def rewrite(question):
+def rewrite(question, history):
     return question.rstrip("?")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -194,7 +193,7 @@ def chat(
             elif command.startswith("/"):
                 typer.echo(_HELP)
             else:
-                _show(partial(talk.ask, line))
+                _show(talk.ask, line)
         except RagLabError as error:
             typer.echo(f"rag-lab: {error}", err=True)
         except typer.Abort:
@@ -203,9 +202,9 @@ def chat(
     typer.echo(f"To go on: {shlex.join(words)}")
 
 
-def _show(answer: Callable[[Callable[[str], object]], Trace]) -> Trace:
+def _show(answer: Callable[..., Trace], *asked: str) -> Trace:
     """Show an answer while it is written, then what it cites."""
-    trace = answer(partial(typer.echo, nl=False))
+    trace = answer(*asked, lambda text: typer.echo(text, nl=False))
     if trace.answer or trace.failure:
         typer.echo()
     _report_stages(trace)

@@ -8,7 +8,7 @@ a document, and whose prompt writes it: the single general one of the paper, or 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -152,16 +152,16 @@ _CODE = re.compile(r"[\w./-]*\d[\w./-]*")
 
 def rewrite_stages(parts: Parts) -> tuple[Stage, ...]:
     """Return what says which words are searched; a custom rewriting proposes them, and the guard follows."""
-    proposed: Callable[..., Stage] = AnyRewrite
-    if parts.query.guard:
-        proposed = partial(GuardedRewrite, parts.embedder, parts.query.min_similarity)
+    guard = (parts.embedder, parts.query.min_similarity) if parts.query.guard else ()
+    proposed: Callable[..., Stage] = partial(GuardedRewrite, *guard)
     built_in: dict[str, Callable[[], Stage]] = {
         "none": PlainWords,
         "joined": lambda: PlainWords(joined=True),
         FOLLOW_UPS: lambda: proposed(only_follow_ups=True),
         "llm": proposed,
     }
-    custom = partial(CustomStage, "CustomRewriting", "propose", ("question.text",), ("proposed_query",), propose, {})
+    reads = ("question.text", "remembered")
+    custom = partial(CustomStage, "CustomRewriting", "propose", reads, ("proposed_query",), propose, {})
     stage = stage_of(REWRITINGS, REWRITE, parts.query.rewrite, parts, built_in, custom)
     return (stage,) if "search_query" in stage.writes else (stage, proposed())
 
@@ -190,30 +190,11 @@ class PlainWords(BuiltInStage):
 
 
 @dataclass(frozen=True)
-class AnyRewrite(BuiltInStage):
-    """Search the model's rewrite, of follow-ups alone where `only_follow_ups`; without one, the user's wording."""
-
-    only_follow_ups: bool = False
-
-    name = REWRITE
-    reads = ("question.text", "question.history", "proposed_query")
-    writes = ("search_query",)
-
-    def outcome(self, trace: Trace) -> Outcome:
-        """Take the rewrite as it is."""
-        if self.only_follow_ups and not trace.question.history:
-            return Outcome({"search_query": trace.question.text}, seconds=0.0)
-        if trace.proposed_query:
-            return Outcome({"search_query": trace.proposed_query}, seconds=0.0)
-        return Outcome({"search_query": trace.question.text}, "fallback", _NOTHING, seconds=0.0)
-
-
-@dataclass(frozen=True)
 class GuardedRewrite(BuiltInStage):
-    """Search the model's rewrite, as `AnyRewrite`, unless it has drifted from the question: then the user's wording."""
+    """Search the rewrite, of follow-ups alone where `only_follow_ups`; an embedder refuses one that has drifted."""
 
-    embedder: Embedder
-    min_similarity: float
+    embedder: Embedder | None = None
+    min_similarity: float = 0.0
     only_follow_ups: bool = False
 
     VERSION = 2
@@ -232,7 +213,9 @@ class GuardedRewrite(BuiltInStage):
         decided |= {
             id(trace): Outcome({"search_query": trace.question.text}, "fallback", _NOTHING) for trace in rewritten
         }
-        if proposed:
+        if self.embedder is None:
+            decided |= {id(one): Outcome({"search_query": one.proposed_query}, seconds=0.0) for one in proposed}
+        elif proposed:
             embedded = [self.embedder.embed_queries(list(column)) for column in zip(*texts, strict=True)]
             for trace, some, r, a, w in zip(proposed, texts, *embedded, strict=True):
                 truncated = sum(truncated_of(self.embedder, [*set(some)], "query"))  # each is read once
@@ -255,13 +238,17 @@ class GuardedRewrite(BuiltInStage):
 
 def in_context(trace: Trace) -> str:
     """Return what is remembered of the conversation and the question as one text."""
-    memory = trace.remembered
-    return " ".join(filter(None, [memory.summary, *(turn.content for turn in memory.turns), trace.question.text]))
+    return " ".join([*remembered_texts(trace), trace.question.text])
+
+
+def remembered_texts(trace: Trace) -> Iterator[str]:
+    """Return what is remembered of the conversation, the oldest first: a summary where there is one, then the turns."""
+    return filter(None, [trace.remembered.summary, *(turn.content for turn in trace.remembered.turns)])
 
 
 def propose(trace: Trace) -> Exchange:
-    """`(question) -> str`: a proposed rewrite, held to the guard as a model's; without any, the user's wording."""
-    returned = yield (trace.question.text,)
+    """`(question, history) -> str`: a rewrite, held to the guard as a model's; `history` are the texts remembered."""
+    returned = yield trace.question.text, list(remembered_texts(trace))
     return Outcome({"proposed_query": checked_text(returned, "the rewriting").strip() or None})
 
 

@@ -7,6 +7,7 @@ from small_dataset import write_dataset
 from rag_lab.config import PipelineConfig
 from rag_lab.models import shared
 from rag_lab.pipeline import STAGE_SLOTS, Pipeline
+from rag_lab.records import Question, Turn
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
 REPLY = '{"class": "fuzzy", "rewritten": "oven", "hyde": true, "answer": "A7", "citations": [1]}'
@@ -99,10 +100,25 @@ def test_a_score_that_is_no_number_costs_its_question(pipeline):
     assert "no number" in traces[1].failure.reason
 
 
+def test_a_rewriting_reads_what_is_remembered_of_the_conversation(pipeline):
+    heard = []
+
+    def rewrite(question, history):
+        heard.append(history)
+        return f"{history[0]} {question}" if history else question
+
+    turns = (Turn("user", "old"), Turn("assistant", "40."), Turn("user", "P-1 oven?"), Turn("assistant", "At 40 bar."))
+    asked = [Question("a", "And P-2?", history=turns), Question("b", "P-3?")]
+    made = pipeline.set({"conversation.memory": "last_exchange", "query.guard": False}).replace(rewrite=rewrite)
+    follow_up, first = made.run(asked)
+    assert ["P-1 oven?", "At 40 bar."] in heard and [] in heard and not any("old" in texts for texts in heard)
+    assert (follow_up.search_query, first.search_query) == ("P-1 oven? And P-2?", "P-3?")
+
+
 def test_a_name_in_the_configuration_does_what_the_object_does(pipeline, monkeypatch, tmp_path):
     (tmp_path / "mine.py").write_text(
         "def understand(question):\n    return {'class': 'fuzzy'}\n"
-        "def rewrite(question):\n    return question\n"
+        "def rewrite(question, history):\n    return question\n"
         "def hyde(question, query_class):\n    return question\n"
         "def fusion(lists, k):\n    return lists['bm25'][:k]\n"
         "def select(question, passages, scores):\n    return [0]\n"

@@ -1,7 +1,7 @@
 import pytest
 
 from rag_lab.records import Question, Remembered, Trace, Turn
-from rag_lab.stages.rewrite_and_hyde import AnyRewrite, GuardedRewrite, PlainWords
+from rag_lab.stages.rewrite_and_hyde import GuardedRewrite, PlainWords
 from rag_lab.testing import HashEmbedder
 
 
@@ -45,7 +45,7 @@ def test_switched_off_it_is_no_fallback():
 def test_without_the_guard_any_rewrite_is_searched_and_its_absence_is_said():
     drifted = Trace(Question("q", "torque of bolt M8?"), proposed_query="holidays in Spain")
     without = Trace(Question("q", "torque of bolt M8?"))
-    taken, own = AnyRewrite().run([drifted, without])
+    taken, own = GuardedRewrite().run([drifted, without])
     assert (taken.status, taken.updates) == ("ok", {"search_query": "holidays in Spain"})
     assert (own.status, own.updates) == ("fallback", {"search_query": "torque of bolt M8?"})
 
@@ -56,7 +56,7 @@ def test_of_follow_ups_alone_the_rewrite_is_searched():
         Question("a", "and of the larger bolt?", history=(turn,)), proposed_query="torque of the larger bolt"
     )
     first = Trace(Question("b", "torque of bolt M8?"), proposed_query="holidays in Spain")
-    for rewriting in (AnyRewrite(only_follow_ups=True), GuardedRewrite(HashEmbedder(), -1, only_follow_ups=True)):
+    for rewriting in (GuardedRewrite(only_follow_ups=True), GuardedRewrite(HashEmbedder(), -1, only_follow_ups=True)):
         rewritten, own = rewriting.run([follow_up, first])
         assert rewritten.updates == {"search_query": "torque of the larger bolt"}
         assert (own.status, own.updates) == ("ok", {"search_query": "torque of bolt M8?"})

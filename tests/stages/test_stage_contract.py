@@ -15,7 +15,7 @@ from rag_lab.stages.rerank import KeepOrder, PairRerank
 from rag_lab.stages.retrieval.fusion import Combine, Merge
 from rag_lab.stages.retrieval.search import DenseSearcher, HydeSearch, SparseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr, Select
-from rag_lab.stages.rewrite_and_hyde import SUGGESTED, AnyRewrite, GuardedRewrite, Hyde, PlainWords, RouteHyde
+from rag_lab.stages.rewrite_and_hyde import SUGGESTED, GuardedRewrite, Hyde, PlainWords, RouteHyde
 from rag_lab.stages.run_stage import applied, record_of
 from rag_lab.stages.stage import BuiltInStage, ChatStage, Off, Outcome
 from rag_lab.stages.understand import LlmUnderstanding, Rephrase
@@ -29,7 +29,7 @@ STAGES = {
     "plain": lambda: PlainWords(),
     "joined": lambda: PlainWords(joined=True),
     "rewrite": lambda: GuardedRewrite(HashEmbedder(), 0.2),
-    "any_rewrite": lambda: AnyRewrite(),
+    "any_rewrite": lambda: GuardedRewrite(),
     "follow_ups": lambda: GuardedRewrite(HashEmbedder(), 0.2, only_follow_ups=True),
     "route_suggested": lambda: RouteHyde(SUGGESTED),
     "route_always": lambda: RouteHyde(None),

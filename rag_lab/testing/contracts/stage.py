@@ -119,7 +119,7 @@ class UnderstandingContract(PlacedContract):
 
 
 class RewritingContract(PlacedContract):
-    """A rewriting: `(question) -> str`."""
+    """A rewriting: `(question, history) -> str`, of texts that are remembered of the conversation."""
 
     slot = "rewrite"
 
