@@ -67,7 +67,7 @@ def main():
                 object.__setattr__(tool, "find", timed("search", find))
                 spent.update(model=0.0, search=0.0)
                 started = time.perf_counter()
-                outcome = replace(agent, memory=memory).outcome(replace(found, question=asked))
+                (outcome,) = replace(agent, memory=memory).run([replace(found, question=asked)])
                 walk_s = time.perf_counter() - started
                 object.__delattr__(tool, "find")
                 if number:  # the first loads

@@ -159,7 +159,7 @@ MOST_LINES = {
     "stores": 1_559,  # 1_500
     "corpus": 4_809,  # 4_600
     "data": 2_182,  # 2_100
-    "stages": 4_612,  # 4_100
+    "stages": 4_614,  # 4_100
     "sources": 1_134,  # 700
     "assistant": 517,  # 750
     "questions": 887,  # 600
@@ -172,7 +172,7 @@ MOST_LINES = {
     "experiment": 8_243,  # 7_600
     "notebook": 2_772,  # 2_600
     "testing": 852,  # 1_200
-    "cli": 2_379,  # 2_300
+    "cli": 2_378,  # 2_300
 }
 MOST_MODULES = 278
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rag_lab.cli import completion
 from rag_lab.cli import shared_options as shared
 from rag_lab.cli.shell import next_steps
 from rag_lab.errors import ConfigError, RagLabError
@@ -217,7 +216,7 @@ def _show(answer: Callable[..., Trace], *asked: str) -> Trace:
 
 def write(
     topic: Annotated[str | None, typer.Argument()] = None,
-    dataset: Annotated[str, typer.Option(autocompletion=completion.datasets)] = shared.DEFAULT_DATASET,
+    dataset: shared.Documents = shared.DEFAULT_DATASET,
     parts: Annotated[int, typer.Option(min=1, max=20)] = 5,
     style: Literal["technical", "general"] = "technical",
     out: Path | None = None,

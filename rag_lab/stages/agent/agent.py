@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypedDict
@@ -131,7 +132,8 @@ class Agent(ChatStage):
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Return one outcome for each trace, in order; side by side where the model gains nothing from batches."""
-        with ThreadPoolExecutor(min(len(traces), getattr(self.model, "concurrency", 1)) or 1) as pool:
+        held = nullcontext() if self.memory is None else self.memory.opened()
+        with held, ThreadPoolExecutor(min(len(traces), getattr(self.model, "concurrency", 1)) or 1) as pool:
             walk = pool.map if isinstance(self.model, Concurrent) else map
             return list(walk(self.outcome, traces))
 
