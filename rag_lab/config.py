@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import yaml
 from pydantic import Field, ValidationError
 
-from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
+from rag_lab._kit.config_file import MAX_SEED, Section, faults, read_mapping
 from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import listing
 from rag_lab.corpus.config import CorpusConfig
@@ -74,13 +74,7 @@ class PipelineConfig(Section):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            problems = [
-                unknown_name("parameter", key_of(detail), dotted_keys())
-                if detail["type"] == "extra_forbidden"
-                else f"{key_of(detail)}: {complaint_and_value(detail)}"
-                for detail in error.errors()
-            ]
-            raise ConfigError("; ".join(problems)) from None
+            raise ConfigError(faults(error, "parameter", dotted_keys())) from None
 
     @classmethod
     def load(cls, path: Path | str) -> PipelineConfig:

@@ -179,7 +179,7 @@ class Pipeline:
                 chats = {role: shared.chat_model(model, "index") for role, model in named.items()}
                 others = config.corpus.distractors_from if config.corpus.distractors else ""
                 index = open_index(
-                    self.dataset.corpus_dir,
+                    self.dataset.read_from(config.corpus.folder),
                     config.corpus,
                     embedder,
                     home=home,

@@ -152,24 +152,24 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_420,  # 1_100
-    "_kit": 1_899,  # 1_800
+    "ground": 1_414,  # 1_100
+    "_kit": 1_910,  # 1_800
     "memory": 1_171,  # 1_300
     "models": 7_069,  # 7_300
     "stores": 1_559,  # 1_500
-    "corpus": 4_809,  # 4_600
-    "data": 2_182,  # 2_100
+    "corpus": 4_814,  # 4_600
+    "data": 2_180,  # 2_100
     "stages": 4_614,  # 4_100
-    "sources": 1_134,  # 700
+    "sources": 1_117,  # 700
     "assistant": 517,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_322,  # 3_500
     "evaluation": 2_913,  # 3_300
     "runs": 1_311,  # 1_200
-    "comparison": 5_337,  # 4_400
-    "report": 3_282,  # 2_700
-    "experiment": 8_243,  # 7_600
+    "comparison": 5_351,  # 4_400
+    "report": 3_286,  # 2_700
+    "experiment": 8_233,  # 7_600
     "notebook": 2_772,  # 2_600
     "testing": 852,  # 1_200
     "cli": 2_378,  # 2_300

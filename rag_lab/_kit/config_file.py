@@ -1,13 +1,14 @@
 """What is read from files: sections of a configuration, what is wrong with a value, YAML, and values by their type."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from yaml.constructor import ConstructorError
 
-from rag_lab.errors import ConfigError
+from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.redaction import redact_value
 
 MAX_SEED = 2_000_000_000  # the number of a repeat is added, and servers take 31 bits
@@ -51,6 +52,16 @@ def complaint_and_value(detail: Any) -> str:
     except ValueError:  # Python writes no number of so many digits
         text = "a number of thousands of digits"
     return f"{complaint(detail)}, got {text if len(text) <= _MAX_SHOWN_CHARS else f'{text[:_MAX_SHOWN_CHARS]}…'}"
+
+
+def faults(error: ValidationError, kind: str, allowed: Iterable[str]) -> str:
+    """Return what is wrong with each value, and which keys, called `kind`, are unknown."""
+    return "; ".join(
+        unknown_name(kind, key_of(detail), allowed)
+        if detail["type"] == "extra_forbidden"
+        else f"{key_of(detail)}: {complaint_and_value(detail)}"
+        for detail in error.errors()
+    )
 
 
 def _without_secrets(value: Any) -> Any:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.comparison.comparison import Comparison, read_comparison
+from rag_lab.comparison.tables.changes import Changed, changed_answers
 from rag_lab.comparison.tables.reliability import not_compared
 from rag_lab.data.sampling import clusters_sentence
 from rag_lab.errors import RagLabError
@@ -73,26 +74,11 @@ class AcrossRuns:
         return [*told, *shallow_sentences(shallow(metrics, configs).values()), *unequal, suspects(self.changes)]
 
     @cached_property
-    def changed_answers(self) -> list[tuple[str, str, str, str, str]]:
-        """Variant, question, both answers, and the file by which the first was out of date, or ''.
-
-        It was where words that it cites stand no more in what the second run read of that file.
-        """
-        found = []
-        for variant in (one for one in self.first.traces if one in self.second.traces):
-            later = {(one.question.question_id, one.repeat): one for one in self.second.traces[variant]}
-            for one in self.first.traces[variant]:
-                other = later.get((one.question.question_id, one.repeat))
-                if other is None or one.answer is None or other.answer is None or one.answer.text == other.answer.text:
-                    continue
-                read: dict[str, str] = {}
-                for passage in other.passages:
-                    read[passage.source] = f"{read.get(passage.source, '')} {' '.join(passage.text.split())}"
-                cited = ((quoted.source, " ".join(quoted.quote.split())) for quoted in one.answer.citations)
-                old = next((source for source, quote in cited if source in read and quote not in read[source]), "")
-                texts = one.answer.text, other.answer.text
-                found.append((self.first.label(variant), one.question.question_id, *texts, old))
-        return found
+    def changed_answers(self) -> list[Changed]:
+        """What the second run changed of the answers of the same variants."""
+        before, after = self.first.traces, self.second.traces
+        both = [(self.first.label(one), before[one], after[one]) for one in before if one in after]
+        return [changed for each in both for changed in changed_answers(*each)]
 
     def label(self, name: str) -> str:
         """Return `run: label of the variant` for `run/variant_id`."""

@@ -76,6 +76,8 @@ class Recipe:
         }
         if self.config.distractors:  # two variants that differ in them alone read different corpora
             found["distractors"] = [self.config.distractors, self.config.distractors_from]
+        if self.config.folder:
+            found["folder"] = self.config.folder
         return found if self.config.duplicates == "keep" else {**found, "duplicates": self.config.duplicates}
 
 

@@ -22,6 +22,9 @@ BY_SUFFIX = {
 class CorpusConfig(Section):
     """How files become parents and children."""
 
+    folder: str = Field(
+        "", description="data set or folder whose documents stand in for the data set's: another state or form of them"
+    )
     pdf: Literal["text", "tables", "pdfium", "vision"] = Field(
         "text",
         description="PDF pages as text, with ruled tables as Markdown, as text without PyMuPDF (AGPL), or as a "

@@ -21,14 +21,14 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab._kit.config_file import read_mapping
+from rag_lab._kit.config_file import faults, read_mapping
 from rag_lab._kit.digest import digest, whole_folder
 from rag_lab._kit.home import home
 from rag_lab.corpus.folder import DIGESTS, DISTRACTORS, file_digests, list_files
 from rag_lab.corpus.load.loader import SUFFIX, write_documents
 from rag_lab.corpus.reading import LOADERS
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, CORPUS_FOLDER, rules_folder
-from rag_lab.data.questions_file import QUESTIONS_FILE, describe_one, read_question, read_questions, same_text
+from rag_lab.data.questions_file import QUESTIONS_FILE, read_question, read_questions, same_text
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 from rag_lab.records import Document, Problem, Question, Trace
 from rag_lab.rich_display import rich_display
@@ -59,13 +59,7 @@ class Metadata(BaseModel):
         except ConfigError as error:
             raise DatasetError(str(error)) from None
         except ValidationError as error:
-            reasons = (
-                unknown_name("key", str(detail["loc"][0]), cls.model_fields)
-                if detail["type"] == "extra_forbidden"
-                else f"{describe_one(detail)}, got {detail['input']!r}"
-                for detail in error.errors()
-            )
-            raise DatasetError(f"{path}: {'; '.join(reasons)}") from None
+            raise DatasetError(f"{path}: {faults(error, 'key', cls.model_fields)}") from None
 
 
 @rich_display("rag_lab.notebook.views.data_view:dataset_view")
@@ -99,6 +93,10 @@ class Dataset:
     def corpus_dir(self) -> Path:
         """The folder of the documents; a document's `source` is its path below it."""
         return corpus_folder(self.path)
+
+    def read_from(self, folder: str) -> Path:
+        """Return the folder of the documents, or that of those that stand in for them; see `corpus.folder`."""
+        return corpus_folder(find_dataset(folder)) if folder else self.corpus_dir
 
     @classmethod
     def load(cls, name_or_path: str | Path, *, labelled: bool = True) -> Dataset:

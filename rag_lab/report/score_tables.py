@@ -1,6 +1,6 @@
 """The tables of scores, differences and effects, and what a sweep cost."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import isclose
 from typing import Any
@@ -93,7 +93,10 @@ def is_open(cell: dict[str, Any]) -> bool:
     )
 
 
-_ANSWERS = ("variant", "question", "before", "after", "out of date by")
+def answers_table(rows: Iterable[tuple[str, ...]]) -> Table:
+    """Return the answers that a later run, or a later state of the documents, changed."""
+    header = ("variant", "question", "before", "after", "out of date by")
+    return Table("Answers that changed", header, tuple(rows), names=5)
 
 
 def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
@@ -107,7 +110,7 @@ def tables_across(found: AcrossRuns) -> dict[str, list[Table]]:
         "differences": [differences_table(f"Against {baseline}", found.differences, found.label)],
         "same": [differences_table(f"The same variant, {second} minus {first}", found.same, found.label)],
         "changes": [Table("What changed", ("what", first, second), changes, names=3)],
-        "answers": [Table("Answers that changed", _ANSWERS, tuple(found.changed_answers), names=5)],
+        "answers": [answers_table(found.changed_answers)],
     }
 
 

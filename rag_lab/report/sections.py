@@ -183,6 +183,7 @@ _PARTS: dict[str, dict[str, Any]] = {
         "tables": lambda c: {
             "changes": study_tables.change_tables(c),
             "preferences": [study_tables.preferences_table(c)],
+            "answers": [score_tables.answers_table((c.name(one), *rest) for one, *rest in c.changes.states)],
         }
     },
     "coverage": {"tables": lambda c: {"coverage": [score_tables.coverage_table(c)]}},

@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from rag_lab._kit.config_file import Section, complaint_and_value, key_of, read_mapping
+from rag_lab._kit.config_file import Section, faults, read_mapping
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import construct
 from rag_lab.corpus.rules import Attributes
-from rag_lab.errors import ConfigError, RagLabError, unknown_name
+from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.shared import chat_model
 from rag_lab.redaction import holds_secret, names_secret, one_line
@@ -41,13 +41,6 @@ _ITEM = {
 _REPLY = {"type": "object", "required": ["items"], "properties": {"items": {"type": "array", "items": _ITEM}}}
 
 
-class Columns(Section):
-    """The columns of a record that say whose its document is."""
-
-    namespace: str = ""
-    permissions: str = ""  # a list, or text with commas
-
-
 class Connector(Section):
     """One source and what becomes of its items."""
 
@@ -56,7 +49,8 @@ class Connector(Section):
     options: Mapping[str, Any] = Field(default_factory=dict)
     namespace: str | None = None  # the name where left out; '' for none
     permission: str | None = None  # likewise; '' where everybody may see
-    attributes: Columns = Columns()
+    # The columns of a record that say whose its document is; permissions are a list, or text with commas.
+    attributes: Mapping[Literal["namespace", "permissions"], str] = Field(default_factory=dict)
     template: str = ""  # Jinja; the columns are its variables
     formatter: str = ""  # a chat model that writes the documents, in place of a template
     max_mb: float = Field(20, gt=0)  # of one item
@@ -90,12 +84,12 @@ class Connector(Section):
 
     def label(self, record: Mapping[str, Any]) -> Attributes:
         """Return whose the document of a record is, and who may see it."""
-        columns = self.attributes
-        missing = [name for name in (columns.namespace, columns.permissions) if name and record.get(name) in (None, "")]
+        missing = [name for name in self.attributes.values() if name and record.get(name) in (None, "")]
         if missing:  # what nobody is named for must not become public
             raise ConfigError(f"the column {missing[0]!r}, which says whose it is, is empty or missing; fill it.")
-        namespace = str(record[columns.namespace]) if columns.namespace else self.namespace
-        given = record[columns.permissions] if columns.permissions else self.permission
+        namespace, given = (self.attributes.get(name) for name in ("namespace", "permissions"))
+        namespace = str(record[namespace]) if namespace else self.namespace
+        given = record[given] if given else self.permission
         namespace, given = (self.name if one is None else one for one in (namespace, given))
         names = given.split(",") if isinstance(given, str) else given
         permissions = (str(name).strip() for name in names)
@@ -169,27 +163,17 @@ class Connectors(Section):
     dataset: str = "."  # whose corpus is written, from the file's folder
     connectors: list[Connector] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _distinct(self) -> "Connectors":
-        names = [connector.name for connector in self.connectors]
-        if twice := next((name for name in names if names.count(name) > 1), ""):
-            raise ValueError(f"has two connectors named {twice!r}; give each its own name")
-        return self
-
 
 def read_connectors(path: Path) -> tuple[Path, list[Connector]]:
     """Return the folder of the data set that a connectors.yaml names, and its connectors."""
     try:
         found = Connectors.model_validate(read_mapping(path))
     except ValidationError as error:
-        fields = {*Connectors.model_fields, *Connector.model_fields}
-        faults = (
-            unknown_name("key", key_of(detail), fields)
-            if detail["type"] == "extra_forbidden"
-            else f"{key_of(detail)}: {complaint_and_value(detail)}"
-            for detail in error.errors()
-        )
-        raise ConfigError(f"{path}: {'; '.join(faults)}") from None
+        keys = {*Connectors.model_fields, *Connector.model_fields}
+        raise ConfigError(f"{path}: {faults(error, 'key', keys)}") from None
+    names = [connector.name for connector in found.connectors]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise ConfigError(f"{path}: has two connectors named {twice!r}; give each its own name.")
     for connector in found.connectors:
         for name, value in connector.options.items():
             _refuse_secret(f"{path}: {connector.name}: {name}", name, value)

@@ -13,7 +13,6 @@ import json
 import re
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
@@ -94,7 +93,7 @@ class Ingestion:
             except SourceDown as error:
                 found.failure = str(error)
             if not dry:
-                moment = time.time() if found.whole and not keys else None
+                moment = datetime.now().timestamp() if found.whole and not keys else None
                 state.execute(
                     "UPDATE sources SET seen = coalesce(?, seen), failure = ? WHERE name = ?",
                     (moment, found.failure, name),

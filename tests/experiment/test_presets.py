@@ -22,6 +22,7 @@ from rag_lab.experiment.run.sweep import sweep
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.pipeline import Pipeline
+from rag_lab.report.compare_text import compare_text
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
 pytestmark = pytest.mark.slow
@@ -136,12 +137,18 @@ def test_it_runs(path, home, tmp_path, monkeypatch):
             others = write_texts(tmp_path / "others", 5)
             given["base"]["corpus"]["distractors_from"] = str(others)
             given["factors"]["corpus.distractors"] = [0, 2, 5]
+        if "corpus.folder" in given.get("factors", {}):
+            later = write_dataset(tmp_path, "later")
+            (later / "corpus/oven.txt").write_text("The curing oven runs at 190 degrees. Alarm A7 means that it rains.")
+            given["factors"]["corpus.folder"] = [given["dataset"], str(later)]
         run_jobs_here(monkeypatch)
         run = sweep(given, tmp_path / "run", progress=False)
     counts = json.loads((run.path / "manifest.json").read_text())["counts"]
     assert (run.path / "report.html").is_file()
     assert counts["scored"] and not counts["failed"]
     assert set(run.scores()["metric"]) >= set(given["metrics"])
+    if path.stem == "freshness":
+        assert "oven.txt" in compare_text(run.path, only=["answers"])
     if path.stem == "indexing":
         price = run.recorded("mode-late", "index", IndexPrice, "its index")
         assert price.chunks and price.seconds and price.bytes

@@ -101,6 +101,28 @@ class VariantChange:
     cost_usd: float | None  # of a question, mean
 
 
+Changed = tuple[str, str, str, str, str]  # variant, question, both answers, and what the first is out of date by
+
+
+def changed_answers(name: str, before: Sequence[Trace], after: Sequence[Trace]) -> list[Changed]:
+    """Return the answers that are others later, each with the file by which the first is out of date, or ''.
+
+    It is where words that it cites stand no more in what was read later of that file.
+    """
+    found, later = [], {(one.question.question_id, one.repeat): one for one in after}
+    for one in before:
+        other = later.get((one.question.question_id, one.repeat))
+        if other is None or one.answer is None or other.answer is None or one.answer.text == other.answer.text:
+            continue
+        read: dict[str, str] = {}
+        for passage in other.passages:
+            read[passage.source] = f"{read.get(passage.source, '')} {' '.join(passage.text.split())}"
+        cited = ((quoted.source, " ".join(quoted.quote.split())) for quoted in one.answer.citations)
+        old = next((source for source, quote in cited if source in read and quote not in read[source]), "")
+        found.append((name, one.question.question_id, one.answer.text, other.answer.text, old))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What the variants of a run change. `variants` begins with the baseline, which is compared with nothing."""
@@ -111,6 +133,7 @@ class Changes:
     variants: tuple[VariantChange, ...]
     questions: tuple[QuestionChange, ...]  # the largest change first
     most: tuple[QuestionChange, ...]  # of each question that any variant changes its largest change, likewise
+    states: tuple[Changed, ...] = ()  # answers from older documents (`corpus.folder`) that the last state changes
 
 
 def what_changed(tables: RunTables) -> Changes:
@@ -134,6 +157,10 @@ def what_changed(tables: RunTables) -> Changes:
     questions = sorted((one for part in found.values() for one in part), key=lambda one: -one.size)
     largest = {one.question_id: one for one in reversed(questions)}
     ordered = (largest[name] for name in dict.fromkeys(one.question_id for one in questions))
+    flat = {one: config.flat() for one, config in tables.pipelines.items()}
+    last = {"corpus.folder": [*flat.values()][-1]["corpus.folder"]} if flat else {}
+    twins = [(old, new) for old in flat for new in flat if old != new and flat[old] | last == flat[new]]
+    states = [one for old, new in twins for one in changed_answers(old, traces[old], traces[new])]
     return Changes(
         asked=len(tables.asked),
         labelled=sum(question.is_labelled for question in tables.asked.values()),
@@ -141,6 +168,7 @@ def what_changed(tables: RunTables) -> Changes:
         variants=tuple(variants),
         questions=tuple(questions),
         most=tuple(one for one in ordered if one.size or one.answer_differs),
+        states=tuple(states),
     )
 
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import pandas as pd
 from filelock import FileLock
 from pydantic import Field, ValidationError
 
@@ -24,7 +23,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.stage_identities import price_of
 from rag_lab.memory.ledger import Ledger
 from rag_lab.runs.run_folder import BILL_FILE, LEDGER_FILE, RunFolder, read_record
-from rag_lab.runs.run_manifest import COLUMNS, MEASURES, add, minutes_text, of_calls, with_total
+from rag_lab.runs.run_manifest import MEASURES, add, minutes_text, of_calls
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -256,16 +255,6 @@ def kept_estimate(run: RunFolder, plan: str, make: Callable[[], CostEstimate]) -
         _LOGGER.warning("%s: what is left to do is estimated anew.", error.what)
         kept = None
     return kept if kept and kept.plan == plan else KeptEstimate(plan, make(), tuple(spent(run)))
-
-
-def spent_and_estimated(run: RunFolder) -> pd.DataFrame:
-    """Return one row a stage or metric, and `total`, with the columns `COLUMNS`.
-
-    Estimates are missing (`<NA>`) where nothing was estimated: no price is known, no rate had been measured. Minutes
-    are those of calls, one after the other, whatever ran side by side.
-    """
-    kinds = {name: "Int64" if name.startswith(("calls", "tokens")) else "Float64" for name in COLUMNS[1:]}
-    return pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS)).astype(kinds)
 
 
 def spending_rows(run: RunFolder) -> list[Mapping[str, Any]]:

@@ -86,7 +86,7 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
     if not index.is_built:  # a model reads or splits the files: the chunks are not known yet, and files count
         if tally.is_new(str(index.path)):
             model = config.models.vision if config.corpus.pdf == "vision" else config.models.embedding
-            files = folder.list_files(plan.dataset.corpus_dir, {*reading.LOADERS, *config.corpus.readers}).files
+            files = folder.list_files(index.corpus_dir, {*reading.LOADERS, *config.corpus.readers}).files
             tally.add(Work(_INDEX, model, "file", len(files)))
     else:
         if index.contexts.model is not None:

@@ -149,7 +149,8 @@ class VariantWork:
         at_home, working = home.working_at(self.pipeline.home_override), observability.working
         with self._shown as progress, working(variant=self.name, stage="score"), observability.span("score"), at_home:
             progress("score")
-            dataset = self.pipeline.dataset
+            config = self.pipeline.config
+            corpus_dir = self.pipeline.dataset.read_from(config.corpus.folder)
             embedder, vectors = shared.embedder(self.metric_embedding), self.pipeline.home / "vectors.sqlite"
             self.scores = evaluate(
                 self.traces,
@@ -158,7 +159,7 @@ class VariantWork:
                 embedder=remembered_vectors.RememberedEmbedder(embedder, vectors),
                 memory=self.pipeline.home / "scores.sqlite",
                 language=self.judge_language,
-                visible=visible_in(dataset.corpus_dir, other_corpora(self.pipeline.config.retrieval.also)),
+                visible=visible_in(corpus_dir, other_corpora(config.retrieval.also)),
                 progress=self.out is None,
             )
         return variant_files.to_frame({self.name: self.scores})

@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 
 from rag_lab.errors import DamagedFile
@@ -7,7 +8,6 @@ from rag_lab.experiment.forecast.cost_estimate import (
     kept_estimate,
     measured_rates,
     spending_rows,
-    spent_and_estimated,
     spent_text,
 )
 from rag_lab.experiment.forecast.describe import cost_notes, cost_table
@@ -15,7 +15,7 @@ from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import now
 from rag_lab.memory.ledger import Caller, Ledger, Made
 from rag_lab.runs.run_folder import BILL_FILE, RunFolder, VariantPlan, write_json
-from rag_lab.runs.run_manifest import COLUMNS, minutes_text
+from rag_lab.runs.run_manifest import COLUMNS, minutes_text, with_total
 
 CHAT = "gemini:gemini-2.5-flash"
 CALLS = Work("generate", CHAT, "call", 8, True, 2, 4000, 800, cost_usd=0.0032, minutes=2.0)
@@ -42,6 +42,10 @@ def book(run, n, seconds=2.0, payer="a"):
     ledger = Ledger(run.path / "ledger.sqlite")
     numbers = ledger.ask(Caller(payer, "generate", CHAT), [0.001] * n).numbers
     ledger.correct(numbers, [Made(100, 10, 0.0005, seconds) for _ in numbers])
+
+
+def spent_and_estimated(run):
+    return pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS))
 
 
 def line(table, purpose):

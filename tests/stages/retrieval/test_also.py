@@ -98,6 +98,16 @@ def test_it_makes_another_pipeline_whatever_searches(folders, tmp_path):
         assert effective(alone, Readers()) != effective(pipeline(plant, tmp_path, mode, [handbook]).config, Readers())
 
 
+def test_another_state_of_the_documents_is_another_pipeline_that_reads_it(folders, tmp_path):
+    plant, handbook = folders
+    there = pipeline(plant, tmp_path).set("corpus.folder", str(handbook))
+    assert {hit.source for hit in there.ask("pump").ranked} <= {file.source for file in there.index.files}
+    assert {file.source for file in there.index.files}.isdisjoint(
+        file.source for file in pipeline(plant, tmp_path).index.files
+    )
+    assert is_read(pipeline(plant, tmp_path).config, "corpus.folder", str(handbook), Readers())
+
+
 def test_corpora_that_cannot_be_told_apart_are_one_sentence(folders, tmp_path):
     plant, handbook = folders
     other = written(tmp_path / "old/handbook", HANDBOOK)
