@@ -17,7 +17,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import ExperimentError, Variant
 from rag_lab.experiment.executors.local import Done, Job
-from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates, spent_and_estimated
+from rag_lab.experiment.forecast.cost_estimate import estimate, read_rates, spending_rows
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run import run_options
 from rag_lab.experiment.run.outputs import failures
@@ -227,10 +227,10 @@ def test_a_sweep_stops_at_its_limit_says_so_and_goes_on_when_it_is_raised(tmp_pa
 
 def check_bill(run, path, n_tokens):
     """What was estimated before the first start is what both starts spent, and what they measured is known now."""
-    generate = spent_and_estimated(run).set_index("purpose").loc["generate"]
-    assert generate.calls_estimated == generate.calls_spent == 8
-    assert generate.tokens_spent == n_tokens
-    assert generate.minutes_spent > 0
+    (generate,) = (row for row in spending_rows(run) if row["purpose"] == "generate")
+    assert generate["calls_estimated"] == generate["calls_spent"] == 8
+    assert generate["tokens_spent"] == n_tokens
+    assert generate["minutes_spent"] > 0
     assert "generate" in {row["purpose"] for row in run.manifest()["spent"]}
     rows = {row.purpose: row for row in estimate(plan(path)).rows}
     assert (rows["generate"].calls, rows["generate"].remembered) == (0, 8)
