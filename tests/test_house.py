@@ -172,7 +172,7 @@ MOST_LINES = {
     "experiment": 8_233,  # 7_600
     "notebook": 2_772,  # 2_600
     "testing": 852,  # 1_200
-    "cli": 2_378,  # 2_300
+    "cli": 2_381,  # 2_300
 }
 MOST_MODULES = 278
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

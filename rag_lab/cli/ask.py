@@ -184,9 +184,12 @@ def chat(
                 typer.echo(f"{rest.strip()} from now on.")
             elif command == "/again":
                 before = next((turn.answer for turn in reversed(talk.turns) if turn.answer), "")
-                trace = _show(talk.again)
+                last, trace = talk.last, _show(talk.again)
                 if trace.answer is not None and trace.answer.text == before:
                     typer.echo("(the same answer as before)")
+                if last is not None:
+                    new, old = ({one.parent_id for one in each.passages} for each in (trace, last[1]))
+                    typer.echo(f"(of the passages that are read, {len(new - old)} came and {len(old - new)} went)")
             elif command == "/export":
                 typer.echo(f"{talk.export(rest.strip() or f'{talk.session}.jsonl')} questions were written.")
             elif command.startswith("/"):
