@@ -153,9 +153,9 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_414,  # 1_100
-    "_kit": 1_910,  # 1_800
-    "memory": 1_171,  # 1_300
-    "models": 7_069,  # 7_300
+    "_kit": 1_915,  # 1_800
+    "memory": 1_166,  # 1_300
+    "models": 7_049,  # 7_300
     "stores": 1_559,  # 1_500
     "corpus": 4_814,  # 4_600
     "data": 2_180,  # 2_100
@@ -164,17 +164,17 @@ MOST_LINES = {
     "assistant": 517,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
-    "statistics": 3_322,  # 3_500
+    "statistics": 3_324,  # 3_500
     "evaluation": 2_913,  # 3_300
     "runs": 1_311,  # 1_200
     "comparison": 5_351,  # 4_400
-    "report": 3_286,  # 2_700
-    "experiment": 8_233,  # 7_600
-    "notebook": 2_772,  # 2_600
+    "report": 3_281,  # 2_700
+    "experiment": 8_273,  # 7_600
+    "notebook": 2_771,  # 2_600
     "testing": 852,  # 1_200
-    "cli": 2_381,  # 2_300
+    "cli": 2_365,  # 2_300
 }
-MOST_MODULES = 278
+MOST_MODULES = 277
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

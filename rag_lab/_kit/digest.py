@@ -139,8 +139,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         yield partial
         partial.replace(path)
-    finally:
+    except BaseException:
         partial.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -355,16 +355,20 @@ def timed(call: Callable[[], Result], timeout_s: float) -> Result:
     return returned[0]
 
 
+def may_be_forked() -> bool:
+    """Return whether no other thread runs in this process, whose locks a fork would never see released."""
+    others = [one for one in threading.enumerate() if one is not threading.current_thread()]
+    return hasattr(os, "fork") and sys.platform != "darwin" and all(one.name == _HARMLESS for one in others)
+
+
 @contextmanager
 def in_background(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     """Yield a function that waits for the result of `work`, a JSON value, computed meanwhile in a forked process.
 
-    It is computed when it is asked for, in this process, where there is no second core or no fork, or where other
-    threads run, whose locks a fork would never see released; and once more where it failed, to raise its error here.
+    It is computed when it is asked for, in this process, where there is no second core or this one may not be forked;
+    and once more where it failed, to raise its error here.
     """
-    others = [one for one in threading.enumerate() if one is not threading.current_thread()]
-    can_fork = hasattr(os, "fork") and sys.platform != "darwin" and all(one.name == _HARMLESS for one in others)
-    if usable_cores() < 2 or not can_fork:
+    if usable_cores() < 2 or not may_be_forked():
         yield work
         return
     read, write = os.pipe()

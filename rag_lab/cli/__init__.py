@@ -11,7 +11,7 @@ import typer
 
 from rag_lab._kit.home import read_env_files
 from rag_lab._kit.machine import room_on_disk
-from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store, sweep, worker
+from rag_lab.cli import ask, completion, documents, models, modules, new, run_results, shell, store, sweep
 from rag_lab.cli.shell import guarded
 from rag_lab.errors import RagLabError
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 app.callback()(shell.global_options)
 for _command in (
-    *(sweep.demo, sweep.plan_, sweep.sweep, sweep.run, sweep.vary, worker.worker),
+    *(sweep.demo, sweep.plan_, sweep.sweep, sweep.run, sweep.vary, sweep.worker),
     *(run_results.status, run_results.open_, run_results.compare, run_results.report, run_results.export),
     *(run_results.gate, run_results.bundle, run_results.verify),
     *(documents.profile, documents.index, documents.ingest, ask.ask, ask.chat, ask.write),
@@ -51,6 +51,9 @@ def main() -> None:
     Whatever leaves it, of this project or of a library, goes through one door, to the end of the process.
     """
     gc.set_threshold(50_000, 20, 20)  # of Python's 700, 10, 10: imports and reports make very many objects that stay
+    # Two processes with threads of their own for each matrix product wait for each other: ten times as slow, seen.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    shell.is_whole_process = True
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     try:
         if os.environ.get(completion.VARIABLE) == "complete_bash":

@@ -24,18 +24,9 @@ from rag_lab.cli.completion import DESIGNS
 from rag_lab.errors import ConfigError, nearest
 from rag_lab.redaction import shown
 
-FIRST = (
-    ("rag-lab demo", "an ablation with its report"),
-    ('rag-lab ask "Why?" --dataset DIR', "answers from your documents"),
-    ("rag-lab new mine DIR", "experiments on your documents"),
-    ("rag-lab vary rerank.name=none,query_likelihood", "does reranking pay?"),
-)
-GROUPS = {
-    "Your documents": ("new", "profile", "index", "ingest", "ask", "chat", "write", "questions", "datasets"),
-    "Experiments": ("demo", "run", "vary", "plan", "sweep", "worker"),
-    "Results": ("status", "open", "compare", "labels", "gate", "report", "export", "bundle", "verify"),
-    "The workbench": ("modules", "models", "judge", "store", "doctor"),
-}
+_GROUPS: dict[str, dict[str, Any]] = read_shipped(Path(__file__).with_name("groups.yaml"))
+FIRST, GROUPS = _GROUPS["first"], _GROUPS["groups"]
+is_whole_process = False  # whether the process is a command's and nobody else's
 
 
 class GroupedCommands(TyperGroup):
@@ -52,9 +43,9 @@ class GroupedCommands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first commands, then a section a group."""
         with formatter.section("Begin with"):
-            formatter.write_dl(FIRST, col_max=50)
+            formatter.write_dl(list(FIRST.items()), col_max=50)
         known = [name for names in GROUPS.values() for name in names]
-        others = tuple(name for name in self.list_commands(ctx) if name not in known)
+        others = [name for name in self.list_commands(ctx) if name not in known]
         width = max(map(len, self.list_commands(ctx)))
         for title, names in GROUPS.items():
             names = names + others if title == "The workbench" else names

@@ -1,8 +1,10 @@
-"""`rag-lab demo`, `sweep`, `plan`, `run` and `vary`: experiments of a file, and of a command line."""
+"""`rag-lab demo`, `sweep`, `plan`, `run` and `vary`: experiments of a file, and of a command line; and `worker`."""
 
+import os
 import shlex
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,9 +43,9 @@ def demo(out: Path | None = None, jobs: shared.Jobs = "auto", yes: shared.Yes = 
             "The demo's documents and questions are not part of the installed package: run it in a checkout, "
             'or begin with your own documents: rag-lab ask "..." --dataset FOLDER'
         ) from None
-    with _kernels_ahead(experiment, out):
-        from rag_lab.cli.execute import RunOptions, as_jobs, plan, run_with_status
+    from rag_lab.cli.execute import RunOptions, as_jobs, plan, run_with_status
 
+    with _kernels_ahead(experiment, out):
         run = run_with_status(plan(experiment), out, RunOptions(as_jobs(jobs), check=False), yes=yes)
     # A small model's unreadable reply is a finding, which the report counts; a variant that failed is a fault.
     if any(state["status"] == "failed" for state in run.manifest()["variants"].values()):
@@ -68,10 +70,10 @@ def sweep(
     yes: shared.Yes = False,
 ) -> None:
     """Run every variant of an experiment, write one report."""
+    from rag_lab.cli.execute import RunOptions, as_jobs, plan, start
+
     wants_kernels = executor == "local" and not cold and not dry_run
     with _kernels_ahead(experiment, out) if wants_kernels else nullcontext():
-        from rag_lab.cli.execute import RunOptions, as_jobs, plan, start
-
         options = RunOptions(
             as_jobs(jobs, least=0 if executor == "workers" else 1),
             executor,
@@ -96,7 +98,8 @@ def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager
     if folder is None:
         with suppress(RagLabError, OSError, LookupError, TypeError):  # a wrong file is an error of its plan
             folder = Path("results") / str(read_yaml(experiment)["name"])
-    return nullcontext() if folder is None or (folder / MADE_FILE).is_file() else prepared()
+    is_finished = folder is None or (folder / MADE_FILE).is_file()
+    return nullcontext() if is_finished else prepared(from_here=shell.is_whole_process)
 
 
 def plan_(
@@ -229,3 +232,43 @@ def _asked(
     changes = shared.parse_settings(settings or [])
     names = [name for text in metrics or () for name in split_names(text)] or usual_metrics(dataset)
     return Asked(dataset, base, changes, metrics=names, **more)
+
+
+def worker(
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    dataset: Annotated[str, typer.Option(autocompletion=completion.datasets)] = "",
+    beside: str = "",
+    jobs: Annotated[int, typer.Option(min=1, max=256)] = 1,
+    idle_minutes: Annotated[float, typer.Option(min=0)] = 0.5,
+) -> None:
+    """Take variants of a sweep, until none is left."""
+    from rag_lab.experiment.executors.job_queue import take_variants
+    from rag_lab.experiment.executors.launchers import worker_command
+    from rag_lab.models.hosted import host_folder, model_host
+    from rag_lab.runs.run_folder import known_name
+
+    name = known_name(Path(run)) or run
+    more = ["--dataset", dataset, "--beside", beside, "--idle-minutes", str(idle_minutes)]
+    try:
+        with shell.stopped_in_order(), model_host() as shared:  # a scheduler that wants its machine back sends SIGTERM
+            os.environ.update(shared if host_folder() is None else {})
+            with _others(worker_command(name, *more), jobs - 1):
+                n_done = take_variants(name, typer.echo, dataset, beside, idle_minutes * 60)
+    except KeyboardInterrupt:
+        typer.echo("Stopped; what it was at is free for another worker.", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"None is left; {n_done} done here.")
+
+
+@contextmanager
+def _others(command: list[str], n: int) -> Iterator[None]:
+    """Run `n` more workers beside the block, and wait for them; they end early where it does."""
+    started = [subprocess.Popen(command) for _ in range(n)]  # noqa: S603 - our own command
+    try:
+        yield
+        for one in started:
+            one.wait()
+    except BaseException:
+        for one in started:
+            one.terminate()
+        raise

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from rag_lab._kit.config_file import read_mapping
+from rag_lab._kit.config_file import read_mapping, read_shipped
 from rag_lab._kit.digest import short_name, whole_file
 from rag_lab._kit.wording import listing
 from rag_lab.config import PIPELINE_FILE, PipelineConfig, config_of, nested
@@ -155,17 +155,7 @@ def _write(made: Path, folder: Path, documents: Path, pipeline: Pipeline, found:
 FOLDER = "experiments"  # where a file is written, if there is such a folder here
 METRICS = ("retrieval.ndcg@10", "retrieval.evidence_recall@5", "cost.seconds")
 _LONGEST = 56  # of a name, which may get a number
-_COMMENTS = {
-    "name": "names the run folder",
-    "dataset": "a name that rag-lab datasets list shows, or a path",
-    "base": "a preset, a YAML file, or the keys that differ from the defaults",
-    "factors": "the first value of each is the baseline",
-    "design": "one_factor: the baseline left in one factor at a time; grid, fractional, random, racing: combinations",
-    "n": "variants that are drawn or tried, the baseline included",
-    "metrics": "the first decides",
-    "limits": "questions asked and answered, a stratified sample; cost_usd, calls and minutes are limits, too",
-    "judge": "for metrics that need one",
-}
+_COMMENTS = read_shipped(Path(__file__).with_name("comments.yaml"))
 
 
 @dataclass(frozen=True)

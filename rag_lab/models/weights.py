@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.home import home_at_work
 from rag_lab.errors import ModelError
@@ -22,16 +23,7 @@ from rag_lab.errors import ModelError
 _WHOLE_BYTES = 1_000_000_000
 _MIB = 1 << 20
 _SUFFIXES = {".json", ".txt", ".model", ".safetensors", ".bin", ".jinja", ".gguf", ".py"}
-HUB_NAMES = {
-    "bge-m3": "BAAI/bge-m3",
-    "bge-reranker-v2-m3": "BAAI/bge-reranker-v2-m3",
-    "distilroberta": "sentence-transformers/all-distilroberta-v1",
-    "gemma-3-4b": "unsloth/gemma-3-4b-it-qat-int4-unsloth-bnb-4bit",
-    "granite-sparse": "ibm-granite/granite-embedding-30m-sparse",
-    "mpnet": "sentence-transformers/all-mpnet-base-v2",
-    "multilingual-minilm": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-    "qwen3-8b": "unsloth/Qwen3-8B-unsloth-bnb-4bit",
-}
+HUB_NAMES: dict[str, str] = read_shipped(Path(__file__).with_name("hub_names.yaml"))
 _CONFIGURATION = "config.json"
 _HUB_TIMEOUT_S = 10.0
 # Of weights that arrive as a package: its name, how to install it, the ending of the path of the file that stands for

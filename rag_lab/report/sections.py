@@ -200,17 +200,7 @@ SECTIONS = tuple(
 
 
 _FIRST = {"Use ": "Use", "Undecided: ": "Undecided"}
-_CAVEATS = {
-    "Not read": "Text that the embedding model does not read",
-    "Labels": "Labels",
-    "Cut-offs": "Unequal depth of text",
-    "Clusters": "Clusters of questions",
-    "Margin": "Declared late",
-    "Run once": "Combinations that are the same",
-    "Models": "Failover of models",
-    "Answers": "A small model answers",
-    "Judge": "The judge",
-}  # topics that can change a verdict, and what a chip calls them
+_CAVEATS: dict[str, str] = read_shipped(Path(__file__).with_name("caveats.yaml"))
 _DETAILS = ("Labels", "Modules", "Variants", "Measured", "What changed", "Preferred", "Reach")
 _MOST = 6  # variants that a line names
 

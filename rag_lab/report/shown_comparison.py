@@ -1,11 +1,9 @@
 """A data frame of numbers that shows itself as a page for readers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from rag_lab._kit.wording import text_table
 from rag_lab.comparison.comparison import Comparison, read_comparison
@@ -15,32 +13,9 @@ from rag_lab.report.compare_text import WIDTH, screen
 from rag_lab.report.page.report_page import differences_html, overview_html, scores_html, to_markdown
 from rag_lab.report.score_tables import differences_of
 from rag_lab.report.sections import named_tables
+from rag_lab.report.table import shown_frame
 from rag_lab.statistics.families import Pairs
 from rag_lab.statistics.randomization import Correction
-
-
-class ShownFrame(pd.DataFrame):
-    """A frame to compute with, in which every number is as it was; it is shown rounded and beside what it means.
-
-    Whatever pandas makes of it, be it a copy, a row or a part, is pandas' own again and shows all of its numbers.
-    """
-
-    _html: Callable[[], str]
-    _text: Callable[[], str]
-    _metadata = ["_html", "_text"]  # noqa: RUF012 - pandas' way of naming attributes that are no columns
-
-    def _repr_html_(self) -> str:
-        return self._html()
-
-    def __repr__(self) -> str:
-        return self._text()
-
-
-def shown_frame(frame: pd.DataFrame, html: Callable[[], str], text: Callable[[], str]) -> ShownFrame:
-    """Return `frame` so that it shows itself by these; they are called where it is shown, and not before."""
-    shown = ShownFrame(frame)
-    shown._html, shown._text = html, text
-    return shown
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""A table of texts, written as plain text, Markdown or LaTeX."""
+"""A table of texts, written as plain text, Markdown or LaTeX; a data frame that shows itself as one for readers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import fill
+
+import pandas as pd
 
 from rag_lab._kit.wording import DASH, MINUS, text_table
 from rag_lab.redaction import visible
@@ -102,3 +104,27 @@ def escape_markdown(text: str) -> str:
     """Return `text` on one line so that nothing in it is read as Markdown or HTML."""
     line = " ".join(visible(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)
+
+
+class ShownFrame(pd.DataFrame):
+    """A frame to compute with, in which every number is as it was; it is shown rounded and beside what it means.
+
+    Whatever pandas makes of it, be it a copy, a row or a part, is pandas' own again and shows all of its numbers.
+    """
+
+    _html: Callable[[], str]
+    _text: Callable[[], str]
+    _metadata = ["_html", "_text"]  # noqa: RUF012 - pandas' way of naming attributes that are no columns
+
+    def _repr_html_(self) -> str:
+        return self._html()
+
+    def __repr__(self) -> str:
+        return self._text()
+
+
+def shown_frame(frame: pd.DataFrame, html: Callable[[], str], text: Callable[[], str]) -> ShownFrame:
+    """Return `frame` so that it shows itself by these; they are called where it is shown, and not before."""
+    shown = ShownFrame(frame)
+    shown._html, shown._text = html, text
+    return shown

@@ -22,7 +22,6 @@ MOST_FLIPS = 200_000
 _FREE = 500_000_000  # products of a sign and a sum that take no time anybody notices
 EXACT_UNITS = 14  # up to so many units that differ, every pattern of signs is tried
 _BATCH = 1_000  # flips held in memory at once; fixed, as the flips depend on it
-_SIGNS = np.array([1.0, -1.0])
 _SLACK = 1e-9  # statistics that differ by rounding alone are equal: ties would else be decided by noise
 
 Floats = npt.NDArray[np.float64]
@@ -75,8 +74,10 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
     alone, beyond = np.zeros(len(order)), np.zeros(len(order))
     largest = []
     affordable = min(MOST_FLIPS, max(N_FLIPS, _FREE // max(1, scaled.size) // _BATCH * _BATCH))
-    for signs in [_all_signs(len(used))] if exact else _flips(len(used), seed, n_flips or affordable):
-        drawn = np.abs(scaled @ signs)
+    whole = scaled.sum(axis=1, keepdims=True)
+    flipped = _flips(len(used), seed, n_flips or affordable)
+    for turned in [(1 - _all_signs(len(used))) / 2] if exact else flipped:
+        drawn = np.abs(whole - 2 * (scaled @ turned))
         alone += (drawn >= thresholds).sum(axis=1)
         np.maximum.accumulate(drawn[::-1], axis=0, out=drawn[::-1])
         beyond += (drawn >= thresholds).sum(axis=1)
@@ -111,11 +112,11 @@ def _all_signs(units: int) -> Floats:
 
 
 def _flips(units: int, seed: int, n_flips: int) -> Iterator[Floats]:
-    """Yield (units, at most _BATCH) random signs; the first units get the same for any number of units."""
+    """Yield (units, at most _BATCH) of 1 where a sign is turned, else 0, the same for the first units of any number."""
     for start in range(0, n_flips, _BATCH):
         drawn = np.random.default_rng([seed, 1, start]).bytes(units * _BATCH // 8)
         bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(units, _BATCH // 8), axis=1)
-        yield _SIGNS[bits[:, : n_flips - start]]  # a third of the time of np.where, whose branches nothing predicts
+        yield bits[:, : n_flips - start].astype(np.float64)  # a fifth of the time that looking up their signs takes
 
 
 def corrected(alone: Sequence[float], adjusted: Sequence[float], method: Correction = "max_t") -> list[float | None]:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtri, stdtrit
 
 from rag_lab.statistics.intervals import FEW_CLUSTERS, FEW_VALUES, Interval, units
@@ -88,6 +87,8 @@ def auc_interval(clusters: Sequence[Cluster], confidence: float = 0.95) -> Inter
     area = float(wins.sum() / pairs.sum())
     if len(used) == 1:
         return Interval(area, None, None, 1, "one question has no interval")
+    from scipy.optimize import brentq  # late, as it is slow to import
+
     n_right, n_wrong = (sum(bool(len(cluster[side])) for cluster in used) for side in (0, 1))
     usual = _variance(area, n_right, n_wrong)
     # The variance by what each question, its right and its wrong answers together, adds to the area.

@@ -139,7 +139,7 @@ def execute(
                 if reason := veto(job, False):
                     yield Done(job, reason, 0.0, vetoed=True)
                 else:
-                    running.append(start(job, cwd or Path.cwd()))
+                    running.append(start(job, cwd or Path.cwd(), n_jobs))
             (start.fork_server.wait if start.fork_server is not None else time.sleep)(_POLL_S)
             poll([one.job.name for one in running])
             for one in list(running):
@@ -182,12 +182,15 @@ def _ended(one: _Running, veto: Veto) -> Done | None:
 
 
 @contextmanager
-def prepared() -> Iterator[Starter]:
-    """Prepare processes from now on, for the `execute` that comes in this block; what already does so is enough."""
+def prepared(*, from_here: bool = False) -> Iterator[Starter]:
+    """Prepare processes from now on, for the `execute` that comes in this block; what already does so is enough.
+
+    `from_here`: they share what this process has imported; it must be a command's, in which nothing has begun.
+    """
     if _waiting:
         yield _waiting[0]
         return
-    starter = Starter(ahead=True)
+    starter = Starter(ahead=True, from_here=from_here)
     _waiting.append(starter)
     try:
         yield starter
@@ -200,15 +203,15 @@ def prepared() -> Iterator[Starter]:
 class Starter:
     """Starts the processes of jobs: prepared ones where they can be had, and are wanted."""
 
-    def __init__(self, *, ahead: bool = False) -> None:
-        self.fork_server = ForkServer(_environment()) if ahead and CAN_FORK else None
+    def __init__(self, *, ahead: bool = False, from_here: bool = False) -> None:
+        self.fork_server = ForkServer(_environment(), from_here=from_here) if ahead and CAN_FORK else None
         self._can_fork = CAN_FORK
         self._n_gone = 0
 
-    def __call__(self, job: Job, cwd: Path) -> _Running:
-        """Start a job."""
+    def __call__(self, job: Job, cwd: Path, n_jobs: int = 1) -> _Running:
+        """Start a job, one of so many that run at a time."""
         job.output.parent.mkdir(parents=True, exist_ok=True)
-        environment = {**_environment(), **job.environment}
+        environment = {**_environment(n_jobs), **job.environment}
         process: Any = None
         # Another fork server takes the place of one that is gone, unless too many have.
         while not job.cold and process is None and self._can_fork:
@@ -264,8 +267,11 @@ def _keep_log(said: TextIO, log: TextIO) -> None:
                 log.flush()
 
 
-def _environment() -> dict[str, str]:  # with one home for all, and a quiet kernel
-    return {**os.environ, "RAG_LAB_HOME": str(home.home()), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+def _environment(n_jobs: int = 1) -> dict[str, str]:
+    """Return the environment of a job: one home for all, and its share of the cores, since threads that share wait."""
+    share = {"OMP_NUM_THREADS": str(max(1, machine.usable_cores() // n_jobs))} if n_jobs > 1 else {}
+    quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return {**quiet, **share, **os.environ, "RAG_LAB_HOME": str(home.home())}
 
 
 def _stop(process: Any) -> None:

@@ -1,12 +1,12 @@
 """The fork server of a sweep: a process with all imports done, which forks the processes of each job.
 
 The sweep starts it as a `ForkServer`, and gets a `ForkedProcess` for each job, which has what it asks of a
-`subprocess.Popen`.
+`subprocess.Popen`. A command forks it from itself, so that what both need is imported once; elsewhere it is a new
+process, `python -m rag_lab.experiment.kernels.fork_server FD`.
 
-`python -m rag_lab.experiment.kernels.fork_server FD` takes jobs from the socket FD: for each the three streams that its
-process will have (see `notebook_process`), and says its number, and later how it ended. What it is told ahead of jobs
-it does once for all of them. It ends when the socket does, so with the sweep. It starts no thread and no event loop,
-and touches no GPU, since a fork keeps neither.
+It takes jobs from the socket FD: for each the three streams that its process will have (see `notebook_process`), and
+says its number, and later how it ended. It ends when the socket does, so with the sweep. It starts no thread and no
+event loop, and touches no GPU, since a fork keeps neither.
 
 What a notebook has imported of the heavy libraries and of this project, its successors find imported.
 """
@@ -27,15 +27,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from rag_lab._kit.machine import Process
+from rag_lab._kit.machine import Process, may_be_forked
 
 CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform != "darwin"
 # What is worth importing for the successors. None of them starts a thread, and none reads at its import what only a
 # kernel sets (matplotlib does).
 _HEAVY = tuple(Path(__file__).with_name("heavy_imports.txt").read_text(encoding="utf-8").split())
 _NEEDED = tuple(Path(__file__).with_name("needed_imports.txt").read_text(encoding="utf-8").split())
+# What jsonschema looks for, to check formats that no notebook has: importing them takes as long as all else does.
+_NO_FORMATS = ("rfc3987_syntax", "rfc3987", "isoduration", "uri_template", "webcolors", "fqdn")
 _TEMPLATES = ("macros.html", "view.html", "trace.html")  # of what every variant shows
 _AHEAD = b"a"  # the byte before what a fork server is told ahead of jobs
 _LOOK_S = 0.01  # for processes that have ended
@@ -83,21 +85,56 @@ class ForkedProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
 
-class ForkServer:
-    """The fork server of one sweep; it starts with the first job, whose imports it does."""
+class _Fork:
+    """A fork of this command that serves jobs as a new process would; it has what is asked of a `subprocess.Popen`."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, ours: socket.socket, wire: socket.socket, environment: Mapping[str, str]) -> None:
+        self.pid = os.fork()
+        if self.pid:
+            return
+        ours.close()  # else the end of the command would not be seen
+        os.setsid()
+        try:
+            with Path(os.devnull).open("r+b", buffering=0) as null:
+                for stream in range(_STREAMS):
+                    os.dup2(null.fileno(), stream)
+            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+            os.environ.update(environment)
+            if not sys.flags.safe_path:
+                del sys.path[0]  # the folder of the command
+            serve_jobs(wire)
+        finally:
+            os._exit(0)  # what the command does at its end is not done here
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self, timeout: float = _START_S) -> None:
+        ends_s = time.monotonic() + timeout
+        while os.waitpid(self.pid, os.WNOHANG)[0] == 0:
+            if time.monotonic() > ends_s:
+                raise subprocess.TimeoutExpired("the fork server", timeout)
+            time.sleep(_LOOK_S)
+
+
+class ForkServer:
+    """The fork server of one sweep, a new process or a fork of this one."""
+
+    def __init__(self, environment: Mapping[str, str], *, from_here: bool = False) -> None:
         self._wire, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - ours
-                [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.fork_server", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=dict(environment),
-                start_new_session=True,
-            )
+            if from_here and may_be_forked():
+                self._process: Any = _Fork(self._wire, theirs, environment)
+            else:
+                self._process = subprocess.Popen(  # noqa: S603 - ours
+                    [sys.executable, "-P", "-m", "rag_lab.experiment.kernels.fork_server", str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=dict(environment),
+                    start_new_session=True,
+                )
         self.ended: dict[int, int] = {}  # by process its exit status
         self._rest = b""
         self._began: list[int] = []
@@ -158,19 +195,23 @@ class ForkServer:
                 self.ended[message["ended"]] = message["status"]
 
 
-def main() -> None:
+def serve_jobs(wire: socket.socket) -> None:
     """Fork a process for each job that comes, until none can come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # imports make very many objects, nearly all of which stay
+    for name in _NO_FORMATS:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # so that it cannot be imported
     for name in _NEEDED:
         importlib.import_module(name)
+    for name in _NO_FORMATS:
+        if sys.modules[name] is None:
+            del sys.modules[name]
     from rag_lab.report.page.templates import compile_templates
     from rag_lab.statistics.intervals import draw_ahead
 
     compile_templates(_TEMPLATES)
     gc.freeze()
     gc.enable()
-    wire = socket.socket(fileno=int(sys.argv[1]))
     heard, tell = os.pipe()
     rest = b""
     children: set[int] = set()
@@ -238,10 +279,10 @@ def _serve(streams: Sequence[int], at_end: partial[None], wire: socket.socket, h
     job = json.loads(sys.stdin.readline())
     os.environ.clear()
     os.environ.update(job.pop("environment"))
-    engine.seed_anew()
+    engine.start_anew()
     notebook_process.serve(job, engine.ForkedKernel(at_end))
     return 0
 
 
 if __name__ == "__main__":
-    main()
+    serve_jobs(socket.socket(fileno=int(sys.argv[1])))

@@ -34,6 +34,7 @@ N_QUESTIONS = 2  # of a check
 CHECKED_FILE = "checked.json"  # in the run folder: what has passed a check
 _WORTH_S = 120.0
 _MOST_NAMED = 3  # variants with faults
+_SLOW_IMPORTS = {"bm25": "bm25s", "tfidf": "sklearn.feature_extraction.text"}  # of searches
 
 
 def run_variants(
@@ -59,8 +60,8 @@ def run_variants(
             outputs.mark_resumed(checked.experiment, run, identities)
             return
         if starter is not None and starter.fork_server is not None:
-            by_words = any("tfidf" in variant.config.retrieval.weights for variant in checked.variants)
-            slow = ["sklearn.feature_extraction.text"] if by_words else []  # to import
+            searches = {name for variant in checked.variants for name in variant.config.retrieval.weights}
+            slow = [module for name, module in _SLOW_IMPORTS.items() if name in searches]
             starter.fork_server.preload(slow, len(checked.questions))
         local.check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepProgress(run, shown=options.progress) as progress, observability.span(f"sweep {run.name}"):

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab.errors import ModelError
 from rag_lab.models.local.local_model import keep_converted
 from rag_lab.models.protocols import ChatRequest
@@ -255,21 +256,8 @@ class StoredType:
         return 8 * self.block_bytes / self.block
 
 
-TYPES = {
-    "f16": StoredType(1, 1, 2, 1),
-    "q8_0": StoredType(8, 32, 34, 7),
-    "q6_k": StoredType(14, 256, 210, 18, "q8_0"),
-    "q5_k": StoredType(13, 256, 176, 16, "q5_1"),
-    "q5_1": StoredType(7, 32, 24, 9),
-    "q5_0": StoredType(6, 32, 22, 8),
-    "q4_k": StoredType(12, 256, 144, 14, "q5_0"),
-    "q4_1": StoredType(3, 32, 20, 3),
-    "q4_0": StoredType(2, 32, 18, 2),
-    "iq4_nl": StoredType(20, 32, 18, 25),
-    "q3_k": StoredType(11, 256, 110, 11, "iq4_nl"),
-    "q2_k": StoredType(10, 256, 84, 10, "iq4_nl"),
-    "q2_0": StoredType(42, 64, 18),
-}
+_STORED = read_shipped(Path(__file__).with_name("gguf_types.yaml"))
+TYPES = {name: StoredType(*values) for name, values in _STORED.items()}
 WEIGHTS = (GIVEN, *TYPES)
 
 

@@ -25,8 +25,7 @@ from rag_lab.pipeline import Pipeline
 from rag_lab.records import Score
 from rag_lab.report.page.templates import setting
 from rag_lab.report.plan_tree import plan_tree_svg, tree_lines
-from rag_lab.report.shown_comparison import shown_frame
-from rag_lab.report.table import Table
+from rag_lab.report.table import Table, shown_frame
 from rag_lab.runs.variant_files import to_frame
 from rag_lab.stages.steps import STEPS
 from rag_lab.statistics.summaries import SHARE, summary

@@ -180,8 +180,10 @@ def _page_writer(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text`, replacing `path` at the end: a file that is there is whole."""
+    """Write `text`, replacing `path` at the end: a file that is there is whole, and one that holds it is left."""
     try:
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            return
         path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial:
             partial.write_text(text, encoding="utf-8")

@@ -97,6 +97,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
     return render(
         "template.html",
         c=comparison,
+        box=verdict_box(comparison),
         linked=True,
         sections=parts,
         groups=groups(parts),
@@ -121,6 +122,7 @@ def overview_html(comparison: Comparison) -> str:
     return render(
         "overview.html",
         c=comparison,
+        box=verdict_box(comparison),
         sections=sections(comparison, "notebook"),
         style=asset("card.css") + asset("first_screen.css"),
         script=asset("sort.js"),

@@ -22,7 +22,7 @@ from rag_lab.comparison.passages import Piece, Rank, holds_evidence, opening, pi
 from rag_lab.comparison.tables import costs
 from rag_lab.records import Hit, Question
 from rag_lab.redaction import NO_FORMULAS, shown, visible
-from rag_lab.report import plan_tree, score_tables, sections, study_tables
+from rag_lab.report import plan_tree, score_tables, study_tables
 from rag_lab.runs.omissions import asked_sentence
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _environment() -> Environment:
         holds_evidence, costs.index_cells, score_tables.is_open, marked, passage, pieces, place, rank_cells,
         source_link, ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
         costs.stage_cells, costs.stage_incidents, costs.stage_names,
-        trace_findings.state_names, conclusions.study_conclusion, conclusions.study_sentences, sections.verdict_box,
+        trace_findings.state_names, conclusions.study_conclusion, conclusions.study_sentences,
     )  # fmt: skip
     environment.globals |= {one.__name__: one for one in functions}
     environment.globals |= {
