@@ -83,9 +83,12 @@ class Processes:
 
     def _role(self, pid: int, parent: int) -> str:
         command = _read(pid, "cmdline").decode(errors="replace").replace("\0", " ")
-        forked = {"fork server": "notebook", "notebook": "kernel"}
+        # A fork has the command line of what it was forked from.
+        forked = {"sweep": "fork server", "fork server": "notebook", "notebook": "kernel"}
+        if ("main() sweep" in command or "kernels.fork_server" in command) and self.roles.get(parent, "") in forked:
+            return forked[self.roles[parent]]
         if "kernels.fork_server" in command:
-            return forked.get(self.roles.get(parent, ""), "fork server")
+            return "fork server"
         for words, role in (
             ("models.model_process", "holder"),
             ("kernels.notebook_process", "notebook"),
