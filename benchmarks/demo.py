@@ -42,9 +42,7 @@ def resident_bytes(pid: int) -> int:
 def run(home: str, out: str) -> dict[str, float]:
     started, peak, done = time.perf_counter(), 0, threading.Event()
     environment = {**os.environ, "RAG_LAB_HOME": home}
-    process = subprocess.Popen(
-        [RAG_LAB, "sweep", "experiments/decisive.yaml", "--jobs", "2", "--out", out], env=environment
-    )
+    process = subprocess.Popen([RAG_LAB, "demo", "--jobs", "2", "--yes", "--out", out], env=environment)
 
     def watch() -> None:
         nonlocal peak

@@ -239,22 +239,20 @@ def _wait_for_notebook(told: int, at_end: Callable[[], None]) -> int:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(2, 1)  # what libraries print goes to the log; stdout is where the answer to the job goes
-    start_anew()
+    seed_anew()
     sys.argv = ["ipykernel_launcher.py", *task["arguments"]]
     IPKernelApp.launch_instance([*task["arguments"], f"--IPKernelApp.parent_handle={task['parent']}"])
     at_end()
     return 0
 
 
-def start_anew() -> None:
-    """Give this process random states of its own, and as many threads as its environment says, as a new one has."""
+def seed_anew() -> None:
+    """Give this process random states of its own, as a process that is started has."""
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     if "torch" in sys.modules:
         sys.modules["torch"].default_generator.seed()
-        if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdigit():
-            sys.modules["torch"].set_num_threads(int(threads))
 
 
 def end_after(work: Callable[[], int]) -> NoReturn:

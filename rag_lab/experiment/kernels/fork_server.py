@@ -279,7 +279,7 @@ def _serve(streams: Sequence[int], at_end: partial[None], wire: socket.socket, h
     job = json.loads(sys.stdin.readline())
     os.environ.clear()
     os.environ.update(job.pop("environment"))
-    engine.start_anew()
+    engine.seed_anew()
     notebook_process.serve(job, engine.ForkedKernel(at_end))
     return 0
 

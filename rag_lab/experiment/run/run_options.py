@@ -36,11 +36,11 @@ def in_model_order(
     """Return the variants, the first (the baseline) first, then always one that needs the fewest models anew.
 
     Of several it is the one that lets go of the fewest, and then the one that stands first. Where all models are small
-    together, the baseline is followed by the variants in which most stages ask a chat model.
+    together, those in which most stages ask a chat model begin: what takes longest must not be what all wait for.
     """
     needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
     if are_small(set().union(*needs)):
-        return [*variants[:1], *sorted(variants[1:], key=lambda variant: -n_chats(variant.config))]
+        return sorted(variants, key=lambda variant: -n_chats(variant.config))
     order, left = [0][: len(variants)], list(range(1, len(variants)))
     while left:
         held = needs[order[-1]]

@@ -101,7 +101,7 @@ def test_variants_that_need_the_same_models_follow_each_other(needs, order):
     assert "".join(one.variant_id for one in found) == order
 
 
-def test_where_all_models_are_small_those_that_ask_most_follow_the_baseline():
+def test_where_all_models_are_small_those_that_ask_most_begin():
     plain = {"query.rewrite": "none", "query.hyde": "none", "answer.name": "extract"}
     changes = {
         "a": {},
@@ -112,7 +112,7 @@ def test_where_all_models_are_small_those_that_ask_most_follow_the_baseline():
     }
     made = [Variant(v, v, {}, PipelineConfig().override({**plain, **more})) for v, more in changes.items()]
     found = in_model_order(made, [], lambda one: {"llamacpp:smollm2"})
-    assert "".join(one.variant_id for one in found) == "adcbe"
+    assert "".join(one.variant_id for one in found) == "dcabe"
     found = in_model_order(made, [], lambda one: {"transformers:Qwen/Qwen3-8B"})
     assert "".join(one.variant_id for one in found) == "abcde"
 
