@@ -261,28 +261,30 @@ def test_the_process_of_a_notebook_that_is_stopped_is_ended_and_named(tmp_path, 
     wait_for_end(int((tmp_path / "stopped.json").read_text()))
 
 
-def test_a_killed_sweep_leaves_no_prepared_process(tmp_path):
+@pytest.mark.parametrize("from_here", [False, True])
+def test_a_killed_sweep_leaves_no_prepared_process(tmp_path, from_here):
     one = notebook_job(tmp_path, "one", "import os, time\nopen(OUT, 'w').write(str(os.getpid()))\ntime.sleep(600)")
     script = (
-        "from pathlib import Path; from rag_lab.experiment.executors.local import Job, execute; "
-        f"list(execute([Job('one', Path({str(one.notebook)!r}), Path({str(one.output)!r}), "
+        "from pathlib import Path\nfrom rag_lab.experiment.executors.local import Job, execute, prepared\n"
+        f"with prepared(from_here={from_here}):\n"
+        f"    list(execute([Job('one', Path({str(one.notebook)!r}), Path({str(one.output)!r}), "
         f"{dict(one.parameters)!r}, Path({str(one.log)!r}))]))"
     )
     parent = subprocess.Popen([sys.executable, "-c", script])
     told = tmp_path / "one.json"
     wait_for(lambda: told.exists() and told.read_text())
-    fork_server = fork_server_of(parent.pid)
+    fork_server = fork_server_of(parent.pid, script if from_here else "kernels.fork_server")
     parent.kill()
     parent.wait()
     for pid in (fork_server, int(told.read_text())):
         wait_for_end(pid)
 
 
-def fork_server_of(parent):
-    """The process that prepares those of a sweep."""
+def fork_server_of(parent, command="kernels.fork_server"):
+    """The process that prepares those of a sweep, by its command line; that of a fork is its parent's."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            is_one = b"kernels.fork_server" in (entry / "cmdline").read_bytes()
+            is_one = command.encode() in (entry / "cmdline").read_bytes()
             if is_one and int(process_fields(entry.name)[1]) == parent:
                 return int(entry.name)
     raise AssertionError("there is none")
