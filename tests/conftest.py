@@ -16,6 +16,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 if "PYTEST_XDIST_WORKER" in os.environ:  # a test a core: more threads than cores wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile("no_deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no_deadline")
