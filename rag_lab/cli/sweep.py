@@ -98,8 +98,8 @@ def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager
     if folder is None:
         with suppress(RagLabError, OSError, LookupError, TypeError):  # a wrong file is an error of its plan
             folder = Path("results") / str(read_yaml(experiment)["name"])
-    is_finished = folder is None or (folder / MADE_FILE).is_file()
-    return nullcontext() if is_finished else prepared(from_here=shell.is_whole_process)
+    is_to_run = folder is not None and not (folder / MADE_FILE).is_file()
+    return prepared(from_here=shell.is_whole_process) if is_to_run else nullcontext()
 
 
 def plan_(

@@ -92,9 +92,9 @@ class _Fork:
         self.pid = os.fork()
         if self.pid:
             return
-        ours.close()  # else the end of the command would not be seen
-        os.setsid()
         try:
+            ours.close()  # else the end of the command would not be seen
+            os.setsid()
             with Path(os.devnull).open("r+b", buffering=0) as null:
                 for stream in range(_STREAMS):
                     os.dup2(null.fileno(), stream)

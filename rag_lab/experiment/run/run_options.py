@@ -35,8 +35,8 @@ def in_model_order(
 ) -> list[Variant]:
     """Return the variants, the first (the baseline) first, then always one that needs the fewest models anew.
 
-    Of several it is the one that lets go of the fewest, and then the one that stands first. Where all models are small
-    together, those in which most stages ask a chat model begin: what takes longest must not be what all wait for.
+    Of several it is the one that lets go of the fewest, and then the one that stands first. Only where all models are
+    small together, those in which most stages ask a chat model begin: what takes longest must not end last.
     """
     needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
     if are_small(set().union(*needs)):

@@ -182,11 +182,11 @@ def _page_writer(
 def write_text(path: Path, text: str) -> None:
     """Write `text`, replacing `path` at the end: a file that is there is whole, and one that holds it is left."""
     try:
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
+        if path.is_file() and path.read_bytes() == text.encode():
             return
         path.parent.mkdir(exist_ok=True)
         with whole_file(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_bytes(text.encode())
     except OSError as error:
         where = path if path.parent.is_dir() else path.parent
         raise RagLabError(f"Cannot write {where}: {error.strerror}; make room or move away what is there.") from None

@@ -100,6 +100,16 @@ def test_pages_of_an_earlier_report_go_and_what_is_not_ours_stays(
     assert not (run.path / "questions").exists()
 
 
+def test_a_page_that_is_the_same_stays_and_a_damaged_one_is_written_again(tmp_path: Path) -> None:
+    page = tmp_path / "q-1.html"
+    page.write_bytes(b"\xff\xfe of an earlier report")
+    question_pages.write_text(page, "für alle")
+    assert page.read_bytes() == "für alle".encode()
+    before = page.stat()
+    question_pages.write_text(page, "für alle")
+    assert (page.stat().st_ino, page.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def test_a_file_in_the_place_of_the_folder_is_named(build: ModuleType, tmp_path: Path, many: None) -> None:
     run = build.build_run(tmp_path / "run", 2, 2)
     (run.path / "questions").write_text("a file")
