@@ -33,7 +33,7 @@ _NO_ANSWERS = (
 
 
 def demo(out: Path | None = None, jobs: shared.Jobs = "auto", yes: shared.Yes = False) -> None:
-    """Run the demo: five changes to a pipeline, one at a time."""
+    """Run the demo: six changes to a pipeline, one at a time."""
     from rag_lab.experiment.config import checkout_file
 
     try:

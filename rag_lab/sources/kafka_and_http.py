@@ -212,8 +212,8 @@ class HttpSource(Source):
                 is_known = compare_digest(self.headers.get("Authorization", "").encode(), wanted)
                 if is_known:
                     keys = []
-                    with suppress(ValueError, LookupError, TypeError):  # a body that names no item
-                        body = json.loads(self.rfile.read(min(_BODY, int(self.headers["Content-Length"]))))
+                    with suppress(ValueError, LookupError, TypeError, RecursionError):  # a body that names no item
+                        body = json.loads(self.rfile.read(min(_BODY, max(0, int(self.headers["Content-Length"])))))
                         keys = [str(body[source.key])]
                     changed(*keys if source.item and not source.is_log else ())
                 self.send_response(204 if is_known else 401)
