@@ -3,8 +3,6 @@
 Two configurations that produce the same output have the same `identity`; key order does not matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -69,7 +67,7 @@ class PipelineConfig(Section):
         return "dense" in self.retrieval.weights or self.query.hyde != "none"
 
     @classmethod
-    def parse(cls, data: Mapping[str, Any]) -> PipelineConfig:
+    def parse(cls, data: Mapping[str, Any]) -> "PipelineConfig":
         """Validate nested `data`."""
         try:
             return cls.model_validate(data)
@@ -77,12 +75,12 @@ class PipelineConfig(Section):
             raise ConfigError(faults(error, "parameter", dotted_keys())) from None
 
     @classmethod
-    def load(cls, path: Path | str) -> PipelineConfig:
+    def load(cls, path: Path | str) -> "PipelineConfig":
         """Read a YAML file (an empty one is the default pipeline)."""
         loaded = cls.parse(read_mapping(path))
         return loaded._made_from(Origin(Path(path).name, loaded.flat()))
 
-    def override(self, changes: Mapping[str, Any]) -> PipelineConfig:
+    def override(self, changes: Mapping[str, Any]) -> "PipelineConfig":
         """Return a copy with dotted keys changed: `{"rerank.name": "none"}`."""
         data = self.model_dump()
         problems = [unknown_name("parameter", key, dotted_keys()) for key in changes if key not in dotted_keys()]
@@ -111,7 +109,7 @@ class PipelineConfig(Section):
         before = self.origin.values
         return [Change(key, value, before[key]) for key, value in self.flat().items() if value != before[key]]
 
-    def differing(self, base: PipelineConfig | None = None) -> dict[str, Any]:
+    def differing(self, base: "PipelineConfig | None" = None) -> dict[str, Any]:
         """Return the dotted keys in which it differs from `base` (None: the defaults), with its values."""
         before = (base or PipelineConfig()).flat()
         return {key: value for key, value in self.flat().items() if value != before[key]}
@@ -129,7 +127,7 @@ class PipelineConfig(Section):
         """Return what differs from the defaults: two configurations that are equal have one."""
         return f"PipelineConfig({', '.join(f'{key}={value!r}' for key, value in self.differing().items())})"
 
-    def _made_from(self, origin: Origin) -> PipelineConfig:
+    def _made_from(self, origin: Origin) -> "PipelineConfig":
         vars(self)["origin"] = origin  # where a cached property keeps its value: no field, and so no part of equality
         return self
 

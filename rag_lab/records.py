@@ -4,8 +4,6 @@ Conventions: ranks are positions in a tuple, best first; a score grows with rele
 `Document.text`, half open; pages count from 1; seconds, tokens and dollars are named as such.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -205,7 +203,7 @@ class MachineUse:
     memory_mb: float | None = None  # MiB by which the process grew for the model: its weights, and the most for calls
     joules: float | None = None  # of the whole machine meanwhile
 
-    def share(self, calls: int) -> MachineUse:
+    def share(self, calls: int) -> "MachineUse":
         """Return what one of `calls` took that were answered together: of them only energy is divided."""
         return self if self.joules is None else replace(self, joules=self.joules / calls)
 

@@ -152,33 +152,33 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_414,  # 1_100
-    "_kit": 1_915,  # 1_800
+    "ground": 1_410,  # 1_100
+    "_kit": 1_911,  # 1_800
     "memory": 1_166,  # 1_300
     "models": 7_049,  # 7_300
-    "stores": 1_559,  # 1_500
+    "stores": 1_553,  # 1_500
     "corpus": 4_814,  # 4_600
-    "data": 2_180,  # 2_100
+    "data": 2_172,  # 2_100
     "stages": 4_614,  # 4_100
     "sources": 1_117,  # 700
     "assistant": 517,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
-    "statistics": 3_324,  # 3_500
-    "evaluation": 2_913,  # 3_300
-    "runs": 1_311,  # 1_200
-    "comparison": 5_351,  # 4_400
-    "report": 3_281,  # 2_700
-    "experiment": 8_273,  # 7_600
-    "notebook": 2_771,  # 2_600
-    "testing": 852,  # 1_200
+    "statistics": 3_315,  # 3_500
+    "evaluation": 2_911,  # 3_300
+    "runs": 1_309,  # 1_200
+    "comparison": 5_340,  # 4_400
+    "report": 3_269,  # 2_700
+    "experiment": 8_253,  # 7_600
+    "notebook": 2_759,  # 2_600
+    "testing": 850,  # 1_200
     "cli": 2_365,  # 2_300
 }
 MOST_MODULES = 277
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 19  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 17  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

@@ -1,7 +1,5 @@
 """Calling custom code: where it raises, hangs or returns rubbish, only that call is lost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -106,7 +104,7 @@ class CustomCode:
             )
         return first
 
-    def built(self, *arguments: Any) -> CustomCode:
+    def built(self, *arguments: Any) -> "CustomCode":
         """Return this code with what it makes of `arguments`, within `build_timeout_s`, called in its place."""
         limit_s = float(getattr(self.value, "build_timeout_s", BUILD_TIMEOUT_S))
         with opened_files() as opened:

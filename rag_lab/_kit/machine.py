@@ -1,7 +1,5 @@
 """The machine: cores, disk, memory, energy; processes and the files that they own; calls that may hang or wait."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math
@@ -213,7 +211,7 @@ class Process(NamedTuple):
     began: str  # when, by the clock of that start; '' where the system does not say
 
     @classmethod
-    def of(cls, pid: int | None = None) -> Process:
+    def of(cls, pid: int | None = None) -> "Process":
         """Return the process of this number, which runs here; the one that asks where None."""
         pid = os.getpid() if pid is None else pid
         return cls(*_host_and_system(), pid, _began(pid))

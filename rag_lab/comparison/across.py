@@ -1,7 +1,5 @@
 """Two runs of the same questions: their variants against each other, and what changed between the runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,7 +38,7 @@ class AcrossRuns:
     first: Comparison
     second: Comparison
     names: tuple[str, str]
-    shared: Shared
+    shared: "Shared"
     changes: tuple[Change, ...]
     scores: pd.DataFrame = field(repr=False)
     summary: pd.DataFrame = field(repr=False)

@@ -1,7 +1,5 @@
 """Question by question: what every variant did and scored, and what a variant won and lost against the baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -60,6 +58,23 @@ class StageTime:
     share: float
     tokens: int  # read and written
     is_remembered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Something several variants have in common. `who` are their letters, `everyone` is set where it is all of them."""
+
+    who: tuple[str, ...]
+    everyone: bool
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply, and how those who share it came to it: `exchanges` share an `Exchange`."""
+
+    reply: Shared
+    exchanges: tuple[Shared, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +189,6 @@ def _card(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """Something several variants have in common. `who` are their letters, `everyone` is set where it is all of them."""
-
-    who: tuple[str, ...]
-    everyone: bool
-    value: Any
-
-
 def share(items: Iterable[tuple[str, Any]], total: int) -> tuple[Shared, ...]:
     """Group (letter, value) pairs by value, in order of first appearance; `total` letters are everyone."""
     groups: dict[Any, list[str]] = {}
@@ -210,14 +216,6 @@ class Exchange:
     raw: str  # without the thinking
     thinking: str
     thinking_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A reply, and how those who share it came to it: `exchanges` share an `Exchange`."""
-
-    reply: Shared
-    exchanges: tuple[Shared, ...]
 
 
 def answered(runs: Sequence[tuple[str, Trace]]) -> tuple[Answered, ...]:
@@ -365,12 +363,9 @@ def question_values(tables: RunTables) -> QuestionValues:
                 mark += ABSTAINED if trace.answer.abstained else ANSWERED
             marks[row[trace.question.question_id]][place] |= mark
     texts = ["".join(f"{mark:x}" for mark in one) for one in marks]
-    return QuestionValues(questions, values, texts, [*map(_alike, answers)], [*map(_alike, read)])
-
-
-def _alike(found: Sequence[Any]) -> list[int]:
-    """Return for each the place of the first that is the same; -1 for None."""
-    return [-1 if one is None else found.index(one) for one in found]
+    # For each the place of the first that is the same; -1 for None.
+    same = ([[-1 if one is None else found.index(one) for one in found] for found in each] for each in (answers, read))
+    return QuestionValues(questions, values, texts, *same)
 
 
 def summary_of_groups(tables: RunTables, column: str) -> pd.DataFrame:

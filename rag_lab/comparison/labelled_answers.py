@@ -5,8 +5,6 @@ are drawn at random within two strata, those on which the judge sees the larger 
 narrow the comparison most (Neyman 1934).
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import defaultdict
@@ -82,7 +80,7 @@ class LabelledPair:
         return table.fillna(table.min().min()).fillna(0.0)
 
     @cached_property
-    def strata(self) -> pd.Series[str]:
+    def strata(self) -> "pd.Series[str]":
         """The stratum of each question."""
         apart = (self.scores[self.pair[0]] - self.scores[self.pair[1]]).abs()
         differ = pd.Series({name: one.side != other.side for name, (one, other) in self.answers.items()}, dtype=bool)

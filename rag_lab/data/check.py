@@ -1,7 +1,5 @@
 """What is in a dataset, how long its texts are, and what is wrong with it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -151,7 +149,7 @@ class DatasetCheck:
     near_duplicates: tuple[NearDuplicate, ...]  # pairs that differ by a few words or their order, most alike first
     grades: str  # how many evidence items have each, in words; "" where all are 1
     repeated_evidence: tuple[labels.RepeatedEvidence, ...]  # labels of one question for one passage, which count as one
-    lengths: Mapping[str, Lengths]  # words of questions and of answers, characters of documents
+    lengths: "Mapping[str, Lengths]"  # words of questions and of answers, characters of documents
     problems: tuple[Problem, ...]
     whole_files: tuple[str, ...] = ()  # that labels name files alone, in a sentence; none where those of none do
     clusters: str = ""  # why questions should be declared as clusters; "" where they need not be

@@ -8,8 +8,6 @@ In Python, documents of LangChain's may stand in place of a folder. They are wri
 digest of what they hold; so the same documents are the same corpus, and share its index.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
@@ -50,7 +48,7 @@ class Metadata(BaseModel):
     base_url: str = Field("", pattern="^(https?://[^\\s]+)?$")  # before a source's path, where people open it
 
     @classmethod
-    def load(cls, folder: Path) -> Metadata:
+    def load(cls, folder: Path) -> "Metadata":
         """Read the metadata of the dataset in `folder`; its name is the folder's where none is given, or no file."""
         path = folder / METADATA_FILE
         given = {"name": folder.resolve().name or "documents"}
@@ -99,7 +97,7 @@ class Dataset:
         return corpus_folder(find_dataset(folder)) if folder else self.corpus_dir
 
     @classmethod
-    def load(cls, name_or_path: str | Path, *, labelled: bool = True) -> Dataset:
+    def load(cls, name_or_path: str | Path, *, labelled: bool = True) -> "Dataset":
         """Load a dataset by its path, or by its name in a folder of datasets.
 
         Names are searched in `./datasets`, in `$RAG_LAB_DATASETS`, then in the `datasets` beside the package. A path

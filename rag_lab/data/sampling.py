@@ -20,11 +20,7 @@ _SHARED = 5  # questions on the document of a question, itself included, on aver
 _FEWEST = 6  # clusters with which a test can find anything
 
 CLUSTER_RULES = "`none`, `document`, or `tag:` and how the tag begins, as in `tag:item-`"
-
-
-def is_cluster_rule(rule: str) -> bool:
-    """Tell whether `rule` is one of `CLUSTER_RULES`."""
-    return re.fullmatch(r"none|document|tag:.+", rule) is not None
+CLUSTER_RULE = re.compile(r"none|document|tag:.+")
 
 
 def clusters_of(questions: Iterable[Question], rule: str) -> dict[str, str] | None:
@@ -33,7 +29,7 @@ def clusters_of(questions: Iterable[Question], rule: str) -> dict[str, str] | No
     `document` puts questions together whose first piece of evidence stands in the same file, `tag:x` those with the
     same tag that begins with x. A question without evidence, or without such a tag, is in no cluster.
     """
-    if not is_cluster_rule(rule):
+    if not CLUSTER_RULE.fullmatch(rule):
         raise ConfigError(f"Unknown clusters {rule!r}: give {CLUSTER_RULES}.")
     if rule == "none":
         return None

@@ -3,8 +3,6 @@
 And what is known of them before a run: which questions they do not apply to, what they read, calls of the judge.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -3,8 +3,6 @@
 Presets and the variant's notebook are those that people edit in the checkout, else the package's own copies.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ import rag_lab
 from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
-from rag_lab.data.sampling import CLUSTER_RULES, is_cluster_rule
+from rag_lab.data.sampling import CLUSTER_RULE, CLUSTER_RULES
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.evaluation import registry
 from rag_lab.experiment.built_in_designs import DESIGNS_OF, MIN_ROUND, N_MISSING, RACING, RESOLUTIONS, RaceConfig
@@ -140,7 +138,7 @@ class ExperimentConfig(Section):
         rule = ""
         if info.field_name == "name" and not re.fullmatch(_NAME, value):
             rule = "must be small letters, digits, - and _, at most 64, since it names the run folder"
-        elif info.field_name == "clusters" and not is_cluster_rule(value):
+        elif info.field_name == "clusters" and not CLUSTER_RULE.fullmatch(value):
             rule = f"must be {CLUSTER_RULES}"
         elif info.field_name == "variants" and (unsafe := [name for name in value if not re.fullmatch(_NAME, name)]):
             rule = f"a variant's name is small letters, digits, - and _, at most 64; not {', '.join(unsafe)}"
@@ -170,7 +168,7 @@ class ExperimentConfig(Section):
         return {name: config.flat() for name, config in value.items()}
 
     @classmethod
-    def load(cls, path: Path | str) -> ExperimentConfig:
+    def load(cls, path: Path | str) -> "ExperimentConfig":
         """Read an experiment file."""
         draft = read_experiment(path)
         if draft.problems:

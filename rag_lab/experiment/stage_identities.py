@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from rag_lab._kit.digest import digest
-from rag_lab._kit.registry import Kind
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig, choices_of, dotted_keys, module_kinds
 from rag_lab.corpus.build_index import Recipe
@@ -46,7 +45,7 @@ _MISSING_READERS = {
 }
 _NOWHERE = Path("/nowhere")  # nothing is read or written there
 CHAT_ROLES = ("understanding", "hyde", "generation", "judge")
-_KINDS = {"embedding": providers.EMBEDDERS, **providers.SCORERS, **providers.ENCODERS}
+KINDS = {"embedding": providers.EMBEDDERS, **providers.SCORERS, **providers.ENCODERS}
 _OF_WEIGHTS = ("transformers", "unsloth", "sentence_transformers")
 
 
@@ -286,17 +285,12 @@ def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None, *,
     return {role: name for role, name in config.models.model_dump().items() if role in roles}
 
 
-def kind_of_role(role: str) -> Kind:
-    """Return the kind of model that plays a role, a key of `models` or `judge`."""
-    return _KINDS.get(role, providers.CHAT_MODELS)
-
-
 def model_problem(role: str, text: str) -> str:
     """Return why the model `text` cannot play `role` (a key of `models`, or `judge`) here, in one sentence, or ''.
 
     Of `first | second` one must be able to, and no name may be malformed.
     """
-    kind, names, found = kind_of_role(role), alternatives(text), dict[str, str]()
+    kind, names, found = KINDS.get(role, providers.CHAT_MODELS), alternatives(text), dict[str, str]()
     try:
         for name in names:
             if providers.split_name(name, kind)[0] in kind.built_in:

@@ -4,8 +4,6 @@ Time left is a range: by what variants took in this start; before one has ended,
 written.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -151,7 +149,7 @@ class SweepStatus:
     said: str
     variants: tuple[VariantStatus, ...]
     left: Left | None = None
-    rounds: tuple[SweepStatus, ...] = ()
+    rounds: "tuple[SweepStatus, ...]" = ()
 
     @property
     def calls(self) -> int:

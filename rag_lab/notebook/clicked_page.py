@@ -4,8 +4,6 @@ Beside each widget stands the same as plain HTML, which the notebook's file keep
 is, and hidden where the widget is alive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -49,7 +47,7 @@ class Clickable(Clicked):
     """A page that a notebook shows."""
 
     @cached_property
-    def widget(self) -> ClickedPage:
+    def widget(self) -> "ClickedPage":
         """What a notebook shows."""
         return ClickedPage(self)
 

@@ -4,8 +4,6 @@ Colours are of Okabe and Ito's palette, which colour-blind readers can tell apar
 pyplot is not used, so no global state changes.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -37,25 +35,21 @@ LABEL_GAP_POINTS = 11.0
 LABEL_CHARS = 30  # of the name of a variant, or a passage, beside its row
 
 
-def new_figure(width_inches: float, height_inches: float, alt: str) -> tuple[ShownFigure, Axes]:
+def new_figure(width_inches: float, height_inches: float, alt: str) -> "tuple[ShownFigure, Axes]":
     """Return a figure with one plain pair of axes, without touching pyplot's state.
 
     `alt` is the text alternative for people who do not see the figure.
     """
     figure = ShownFigure(width_inches, height_inches, alt)
     axes = figure.add_subplot(facecolor="none")
-    dress(axes)
-    return figure, axes
-
-
-def dress(axes: Axes) -> None:
-    """Give `axes` the look of every figure: thin lines at the left and below, nothing else."""
+    # The look of every figure: thin lines at the left and below, nothing else.
     axes.tick_params(colors=INK, labelsize=FONT_SIZE, length=0, which="both")
     axes.spines[:].set_color(GRID)
     axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.label.set(color=INK, fontsize=FONT_SIZE)
     axes.yaxis.label.set(color=INK, fontsize=FONT_SIZE)
     axes.set_axisbelow(True)
+    return figure, axes
 
 
 def draw_interval(axes: Axes, row: Mapping[Any, Any], place: float, colour: str, upright: bool = False) -> None:
@@ -98,7 +92,7 @@ def spread_labels(axes: Axes, points: Sequence[tuple[str, float, float]]) -> Non
         axes.annotate(text, (x, y), offset, textcoords="offset points", **style)
 
 
-def to_svg(figure: ShownFigure, prefix: str) -> Markup:
+def to_svg(figure: "ShownFigure", prefix: str) -> Markup:
     """Return `figure` as an SVG element for a page: text as text, colours as CSS variables, ids begin with `prefix`."""
     import matplotlib as mpl
 

@@ -1,7 +1,5 @@
 """tree.json: the variants of a plan as a tree of shared stages; as text, and as SVG in a page's colours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -39,7 +37,7 @@ class Branch:
     variants: int
     work: tuple[tuple[str, int], ...] = ()
     at_most: bool = False
-    branches: tuple[Branch, ...] = ()
+    branches: "tuple[Branch, ...]" = ()
 
 
 def tree_lines(tree: Branch, most: int = MOST_LINES) -> list[str]:

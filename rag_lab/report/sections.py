@@ -75,14 +75,6 @@ def _is_scored(comparison: Comparison) -> bool:
     return comparison.main_metric is not None or not comparison.is_unlabelled
 
 
-def _draw_quality(comparison: Comparison) -> Titled:
-    """Return a figure for each quality metric that has scores, with its name."""
-    scored = set(comparison.summary[comparison.summary["scored"] > 0]["metric"])
-    shown = [metric for metric in comparison.quality_metrics if metric in scored]
-    drawn = ((metric, figures.quality_figure(comparison, metric)) for metric in shown)
-    return [(metric, figures.to_svg(figure, f"quality{number}")) for number, (metric, figure) in enumerate(drawn)]
-
-
 def draw_effects(comparison: Comparison) -> Titled:
     """Return the effects on the main metric, and a figure for each order of two factors with a measured interaction."""
     main, found = comparison.main_metric, comparison.effects
@@ -139,7 +131,16 @@ _PARTS: dict[str, dict[str, Any]] = {
         "applies": lambda c: bool(c.run.claims),
         "tables": lambda c: {"claims": [study_tables.claims_table(c)]},
     },
-    "scores": {"applies": _is_scored, "tables": score_tables.scores_tables, "figures": _draw_quality},
+    "scores": {
+        "applies": _is_scored,
+        "tables": score_tables.scores_tables,
+        "figures": lambda c: [
+            (metric, figures.to_svg(figures.quality_figure(c, metric), f"quality{number}"))
+            for number, metric in enumerate(
+                one for one in c.quality_metrics if one in set(c.summary[c.summary["scored"] > 0]["metric"])
+            )
+        ],
+    },
     "effects": {
         "applies": lambda c: _is_scored(c) and c.effects.is_grid,
         "sentences": lambda c: [

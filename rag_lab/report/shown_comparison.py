@@ -10,7 +10,8 @@ from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.passages import RunTexts
 from rag_lab.redaction import shown
 from rag_lab.report.compare_text import WIDTH, screen
-from rag_lab.report.page.report_page import differences_html, overview_html, scores_html, to_markdown
+from rag_lab.report.page.report_page import differences_html, overview_html, to_markdown
+from rag_lab.report.page.templates import asset, render
 from rag_lab.report.score_tables import differences_of
 from rag_lab.report.sections import named_tables
 from rag_lab.report.table import shown_frame
@@ -38,9 +39,10 @@ class ShownComparison(Comparison):
             table = differences_of(self).only("variant", "metric", "difference", "95% interval", "verdict")
             return shown(f"{table.title}\n{text_table(table.header, table.rows, WIDTH)}")
 
+        looks = {"style": asset("card.css"), "script": asset("sort.js")}
         texts = RunTexts(self.run, self.traces)
         values = {
-            "summary": shown_frame(self.summary, lambda: scores_html(self), lambda: screen(self)),
+            "summary": shown_frame(self.summary, lambda: render("scores.html", c=self, **looks), lambda: screen(self)),
             "differences": shown_frame(self.differences, lambda: differences_html(self), differences_text),
             "traces": {name: [replace(one, texts=texts) for one in some] for name, some in self.traces.items()},
         }

@@ -1,7 +1,5 @@
 """A table of texts, written as plain text, Markdown or LaTeX; a data frame that shows itself as one for readers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ class Table:
         last = len(self.header) - self.words
         return tuple(self.names <= index < last for index in range(len(self.header)))
 
-    def only(self, *header: str) -> Table:
+    def only(self, *header: str) -> "Table":
         """Return these columns alone, in the order of the table."""
         places = [place for place, name in enumerate(self.header) if name in header]
         rows = tuple(tuple(row[place] for place in places) for row in self.rows)

@@ -1,7 +1,5 @@
 """What a manifest holds (what was spent, what may be retried, which model answered), and `race.json` of a race."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -67,11 +65,11 @@ class Retryable:
     scores: int = 0
 
     @classmethod
-    def of(cls, record: Mapping[str, Any] | None) -> Retryable:
+    def of(cls, record: Mapping[str, Any] | None) -> "Retryable":
         """Read a variant's record, or its part of a manifest; one that does not count them has none."""
         return cls(**(record or {}).get("curable", {}))
 
-    def __add__(self, other: Retryable) -> Retryable:
+    def __add__(self, other: "Retryable") -> "Retryable":
         return Retryable(self.questions + other.questions, self.scores + other.scores)
 
     @property
@@ -216,7 +214,7 @@ class Cost:
     call_minutes: float | None = 0.0  # of calls, one after the other
     seconds: float | None = 0.0  # that variants ran, one after the other
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other: "Cost") -> "Cost":
         values: zip[tuple[Any, Any]] = zip(astuple(self), astuple(other), strict=True)
         sums: list[Any] = [None if one is None or more is None else one + more for one, more in values]
         return Cost(*sums)

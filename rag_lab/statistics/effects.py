@@ -219,7 +219,7 @@ def contrasts(factors: Factors) -> Iterator[Contrast]:
                 yield Contrast("toggle", *changed[0], weights={variant: 1.0, factors.baseline: -1.0})
         return
     is_fraction = factors.kind == "fraction"
-    effect, change = (_effect_over_runs, _change_over_runs) if is_fraction else (_effect_over_pairs, _change_over_pairs)
+    effect = _effect_over_runs if is_fraction else _effect_over_pairs
     for name, levels in factors.levels.items():
         for level in levels[1:]:
             if weights := effect(factors, name, level, {}):
@@ -229,7 +229,12 @@ def contrasts(factors: Factors) -> Iterator[Contrast]:
     for a, b in combinations(factors.levels, 2):
         a_first, b_first = factors.levels[a][0], factors.levels[b][0]
         for level, other in product(factors.levels[a][1:], factors.levels[b][1:]):
-            if weights := change(factors, a, level, b, other):
+            if is_fraction:
+                with_other, without = (effect(factors, a, level, {b: one}) for one in (other, b_first))
+                weights = {variant: with_other[variant] - without[variant] for variant in with_other}
+            else:
+                weights = _change_over_pairs(factors, a, level, b, other)
+            if weights:
                 yield Contrast("interaction", a, level, a_first, weights, b, other, b_first)
     for a, b in permutations(factors.levels, 2):
         for level, other in product(factors.levels[a][1:], factors.levels[b]):
@@ -247,12 +252,6 @@ def _effect_over_runs(factors: Factors, name: str, level: str, fixed: dict[str, 
         for variant, n in Counter(members).items():
             weights[variant] += sign * (n / len(members))
     return weights
-
-
-def _change_over_runs(factors: Factors, a: str, level: str, b: str, other: str) -> Weights:
-    with_other = _effect_over_runs(factors, a, level, {b: other})
-    without = _effect_over_runs(factors, a, level, {b: factors.levels[b][0]})
-    return {variant: with_other[variant] - without[variant] for variant in with_other}
 
 
 def _effect_over_pairs(factors: Factors, name: str, level: str, fixed: dict[str, str]) -> Weights:

@@ -6,8 +6,6 @@ significant leave their family: that depends on the sizes of the differences alo
 others keep their level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -39,7 +37,7 @@ class Hypothesis:
     is_primary: bool = False  # whether the experiment was made to test it, declared before it ran
 
     @classmethod
-    def of_pair(cls, metric: Any, variant: Any, against: Any, is_primary: bool = False) -> Hypothesis:
+    def of_pair(cls, metric: Any, variant: Any, against: Any, is_primary: bool = False) -> "Hypothesis":
         """Return that `variant` scores like `against`."""
         return cls(metric, ((variant, 1.0), (against, -1.0)), is_primary=is_primary)
 
@@ -77,7 +75,7 @@ class ScoreTable:
         worst = scale.worst
         self.filled = None if worst is None else self._spread(summaries.with_failures_at(rows, worst), where)
 
-    def _spread(self, column: pd.Series[float], where: tuple[Any, Any]) -> Floats:
+    def _spread(self, column: "pd.Series[float]", where: tuple[Any, Any]) -> Floats:
         table = np.full((len(self._row), len(self._column)), np.nan)
         table[where] = column.to_numpy(dtype=float)
         return table

@@ -17,8 +17,6 @@ nothing else is too narrow. So intervals are guarded: one unit that was not seen
 the metric, and says what could have been missed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -95,7 +93,7 @@ class Units:
         leverage = squares / (1 - shares)
         return 1 / math.fsum([*squares, math.fsum(leverage) ** 2, *-(leverage**2)])
 
-    def with_one_more(self, value: float) -> Units:
+    def with_one_more(self, value: float) -> "Units":
         """Return these units and one more of which each value is `value`.
 
         Its size is the quadratic mean of the others', by which a unit weighs in a variance: with the plain mean an

@@ -9,8 +9,6 @@ A rule, a CLASS2HYDE, is learned on some questions, and its gain is that on the 
 by dealing them out at random.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -172,7 +170,7 @@ def mistake_cost(
     return frame(lines, MISTAKE_COLUMNS)
 
 
-def _classes(column: pd.Series[str]) -> list[str]:
+def _classes(column: "pd.Series[str]") -> list[str]:
     """Return the classes that occur, the known ones in their usual order."""
     seen = [name for name in dict.fromkeys(column) if name]
     return [*(name for name in QUERY_CLASSES if name in seen), *sorted(set(seen) - set(QUERY_CLASSES))]

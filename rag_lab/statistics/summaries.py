@@ -12,8 +12,6 @@ has no failures, that is its plain mean. In a metric without a worst value a var
 before one with fewer, and means decide only between equals.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -128,12 +126,12 @@ def per_question(scores: pd.DataFrame, metrics: Collection[Any] | None = None) -
     return rows[_QUESTION].drop_duplicates().merge(found, on=_QUESTION, how="left")
 
 
-def with_failures_at(questions: pd.DataFrame, end: float | None) -> pd.Series[float]:
+def with_failures_at(questions: pd.DataFrame, end: float | None) -> "pd.Series[float]":
     """Return the mean of each row with failed repeats at `end`, left out where that is None; NaN if none was judged."""
     return questions["mean"] if end is None else questions["kept"] + questions["lost"] * end
 
 
-def exact_mean(column: pd.Series[float]) -> float:
+def exact_mean(column: "pd.Series[float]") -> float:
     """Return the mean, the same to the last digit for any order; the column has at least one value."""
     return math.fsum(column) / len(column)
 

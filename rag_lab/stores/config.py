@@ -1,7 +1,5 @@
 """The vector stores by name, what each needs, and the part of a configuration that chooses one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +48,7 @@ class StoreConfig(Section):
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> StoreConfig:
+    def _fits(self) -> "StoreConfig":
         holds = STORES[self.name].quantized if self.name in STORES else ()
         if self.vectors not in ("float32", *holds):
             others = listing([name for name, info in STORES.items() if self.vectors in info.quantized])

@@ -10,8 +10,6 @@ is the sum over words of the weight in the query times that in the text (Formal,
 Nothing of a text is in another's score, so one index serves every asker: labels are looked up where it is searched.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from abc import ABC, abstractmethod

@@ -12,8 +12,6 @@ take a quarter of the bytes. `binary` keeps signs as well, one bit a number: a s
 row differ (Hamming), and only the nearest rows by that are compared as int8. Queries stay float32.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -72,7 +70,7 @@ class Rows:
     @classmethod
     def write(
         cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], kind: VectorKind = "float32"
-    ) -> Rows:
+    ) -> "Rows":
         """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made."""
         if not len(ids) == len(vectors) == len(labels) > 0:
             raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")

@@ -1,7 +1,5 @@
 """What stages, questions and indexes take under each variant, where stages failed or fell back, and why."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
@@ -178,7 +176,7 @@ class Price:
     tokens: float | None = None
     usd: float | None = None
 
-    def minus(self, other: Price) -> Price:
+    def minus(self, other: "Price") -> "Price":
         """Return how much more this takes than `other`; what is lost in the machine's noise is 0."""
         less, more = sorted((self.seconds or 0.0, other.seconds or 0.0))
         least = (
@@ -189,7 +187,7 @@ class Price:
         pairs = zip(astuple(self), astuple(other), least, strict=True)
         return Price(*(None if a is None or b is None else a - b if abs(a - b) >= few else 0.0 for a, b, few in pairs))
 
-    def times(self, other: Price) -> float:
+    def times(self, other: "Price") -> float:
         """Return how many times what `other` takes this takes, where the difference is noticed of one question."""
         pairs = ((self.seconds, other.seconds, LEAST_S), (self.usd, other.usd, LEAST_USD))
         known = [(a, b) for a, b, least in pairs if a is not None and b is not None and a - b >= least]

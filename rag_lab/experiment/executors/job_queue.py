@@ -4,8 +4,6 @@ A job has a key. What is stored under it are its packed results, or a word that 
 long as nothing is, it is to be done, by whoever claims the key.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -1,7 +1,5 @@
 """Jobs, the contract of whatever executes them, and the executor of this machine."""
 
-from __future__ import annotations
-
 import ast
 import json
 import logging
@@ -29,7 +27,7 @@ _STOP_S = 5.0
 STOPPED_S = 120.0  # after which a stopped process is ended, as a kernel that does not answer
 _STOPPED_LOOK_S = 1.0
 _MOST_GONE = 3  # fork servers in a row, after which there is no other
-_waiting: list[Starter] = []  # what was prepared before its jobs were known
+_waiting: "list[Starter]" = []  # what was prepared before its jobs were known
 Poll = Callable[[Sequence[str]], None]  # the names of the jobs that run
 
 
@@ -121,7 +119,7 @@ def execute(
     cwd: Path | None = None,
     poll: Poll = lambda running: None,
     veto: Veto = lambda job, runs: "",
-    starter: Starter | None = None,
+    starter: "Starter | None" = None,
 ) -> Iterator[Done]:
     """Yield each job as it ends, at most `n_jobs` running at a time; one that fails does not stop the others.
 
@@ -182,7 +180,7 @@ def _ended(one: _Running, veto: Veto) -> Done | None:
 
 
 @contextmanager
-def prepared(*, from_here: bool = False) -> Iterator[Starter]:
+def prepared(*, from_here: bool = False) -> "Iterator[Starter]":
     """Prepare processes from now on, for the `execute` that comes in this block; what already does so is enough.
 
     `from_here`: they share what this process has imported; it must be a command's, in which nothing has begun.

@@ -1,7 +1,5 @@
 """A job as it can be sent to another machine, without paths of the one that sends it, and its results as one text."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -49,7 +47,7 @@ class Task:
     cell_minutes: float
 
     @classmethod
-    def of(cls, job: Job) -> Task:
+    def of(cls, job: Job) -> "Task":
         """Return the task of a job."""
         if job.origin is None:
             raise RagLabError(f"{job.name} cannot run on another machine; use --executor local.")

@@ -11,8 +11,6 @@ event loop, and touches no GPU, since a fork keeps neither.
 What a notebook has imported of the heavy libraries and of this project, its successors find imported.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json
@@ -54,7 +52,7 @@ class ForkServerGone(Exception):  # noqa: N818
 class ForkedProcess:
     """The process of one job."""
 
-    def __init__(self, fork_server: ForkServer, pid: int, stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> None:
+    def __init__(self, fork_server: "ForkServer", pid: int, stdin: IO[str], stdout: IO[str], stderr: IO[str]) -> None:
         self._fork_server, self.pid, self._process = fork_server, pid, Process.of(pid)
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
         self.returncode: int | None = None

@@ -1,7 +1,5 @@
 """How a sweep stands while it runs: bars and lines for whoever watches, a small file for other processes."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -64,7 +62,7 @@ class SweepProgress:
         self._total = self._done = 0
         self._drawn = self._began = self._said = monotonic()
 
-    def __enter__(self) -> SweepProgress:
+    def __enter__(self) -> "SweepProgress":
         self.tell()
         return self
 

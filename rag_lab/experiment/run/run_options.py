@@ -16,7 +16,7 @@ from rag_lab.experiment.config import Limits
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors import launchers, local
 from rag_lab.experiment.manifest import VariantState
-from rag_lab.experiment.stage_identities import kind_of_role, models_used, n_chats
+from rag_lab.experiment.stage_identities import KINDS, models_used, n_chats
 from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.models import config, providers, weights
 from rag_lab.runs import run_folder as files
@@ -54,7 +54,7 @@ def local_models(variant: Variant, metrics: Sequence[str]) -> frozenset[str]:
     """Return the names of the models whose weights a variant needs on this machine."""
     found = set[str]()
     for role, names in models_used(variant.config, metrics, asked=True).items():
-        kind = kind_of_role(role)
+        kind = KINDS.get(role, providers.CHAT_MODELS)
         for name in config.alternatives(names):
             with suppress(ModelError):  # it is told where the plan is checked
                 provider = providers.providers_of(kind).get(providers.split_name(name, kind)[0])

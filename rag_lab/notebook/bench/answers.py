@@ -3,8 +3,6 @@
 Answers are kept while the kernel lives. The first column is what the others are compared with. Knows no HTML.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ class Stopped(Exception):  # noqa: N818 - it is no error
 class Job(Thread):
     """Work in its own thread: `work` calls `step` where it may end; `ended` is called at the end, in that thread."""
 
-    def __init__(self, work: Callable[[Job], None], ended: Callable[[Job], None]) -> None:
+    def __init__(self, work: "Callable[[Job], None]", ended: "Callable[[Job], None]") -> None:
         super().__init__(name="bench", daemon=True)
         self.step_now, self.share = "", 0.0
         self.error: RagLabError | None = None
@@ -132,7 +130,7 @@ class Answers:
         if not trace.curable:
             self._traces[setting.identity, asked] = trace
 
-    def side_by_side(self, toggles: Toggles) -> SideBySide | None:
+    def side_by_side(self, toggles: Toggles) -> "SideBySide | None":
         """Return the settings that were asked last, as far as they came; None before the first run."""
         if self._asked is None:
             return None

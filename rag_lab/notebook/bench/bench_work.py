@@ -1,7 +1,5 @@
 """What a bench does, without showing it: toggles are set, questions asked, settings kept side by side and compared."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +25,7 @@ from rag_lab.report.shown_comparison import ShownComparison
 from rag_lab.runs.run_folder import RunFolder
 
 EXPERIMENT = "experiments/bench.yaml"
-_BENCHES: dict[str, BenchWork] = {}  # the last of each name in this kernel
+_BENCHES: "dict[str, BenchWork]" = {}  # the last of each name in this kernel
 
 
 @dataclass(frozen=True)

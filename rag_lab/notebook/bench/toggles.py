@@ -6,8 +6,6 @@ comments and order kept: lines are added to its `variants`, and what comes of it
 the old one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -207,7 +205,7 @@ class Toggles:
         kept = tuple(one for one in self.pinned if one != config)
         self.pinned = (*self.pinned, config) if len(kept) == len(self.pinned) else kept
 
-    def go_on(self, last: Toggles) -> list[str]:
+    def go_on(self, last: "Toggles") -> list[str]:
         """Take over where `last` stood; return a sentence for each toggle that a new start replaces."""
         before, now, replaced = last.start.flat(), self.start.flat(), []
         kept = {key: value for key, value in last.changes.items() if before[key] == now[key]}

@@ -137,15 +137,17 @@ def summary_table(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFra
 
     Repeats are averaged within their question. The numbers are there to compute with; the frame shows itself rounded.
     """
-    numbers = _numbers(metrics, scores)
-    view = _summary_view("", numbers)
+    numbers, view = _summary("", metrics, scores)
     return shown_frame(numbers, view.to_html, view.to_text)
 
 
-def _summary_view(title: str, numbers: pd.DataFrame) -> View:
+def _summary(title: str, metrics: Sequence[str], scores: Sequence[Score]) -> tuple[pd.DataFrame, View]:
+    scales = {metric: info.scale for metric in metrics if (info := find_info(metric))}
+    table = summary(to_frame({"variant": scores}), scales=scales).set_index("metric")
+    numbers = table.reindex(list(metrics))[_COLUMNS]
     rows = tuple(
         (
-            (info.scale if (info := find_info(str(metric))) else SHARE).named(str(metric)),
+            scales.get(str(metric), SHARE).named(str(metric)),
             plain(row["mean"]),
             interval(row["low"], row["high"]),
             f"{row['scored']}/{row['asked']}",
@@ -153,13 +155,7 @@ def _summary_view(title: str, numbers: pd.DataFrame) -> View:
         )
         for metric, row in numbers.iterrows()
     )
-    return View(title, tables=(Table("", _HEADER, rows, words=1),))
-
-
-def _numbers(metrics: Sequence[str], scores: Sequence[Score]) -> pd.DataFrame:
-    scales = {metric: info.scale for metric in metrics if (info := find_info(metric))}
-    table = summary(to_frame({"variant": scores}), scales=scales).set_index("metric")
-    return table.reindex(list(metrics))[_COLUMNS]
+    return numbers, View(title, tables=(Table("", _HEADER, rows, words=1),))
 
 
 def scores_view(scores: Sequence[Score]) -> View:
@@ -167,7 +163,7 @@ def scores_view(scores: Sequence[Score]) -> View:
     metrics = list(dict.fromkeys(score.metric for score in scores))
     questions = len({score.question_id for score in scores})
     title = f"{counted(len(scores), 'score')}: {counted(len(metrics), 'metric')}, {counted(questions, 'question')}"
-    return _summary_view(title, _numbers(metrics, scores)) if scores else View("no scores")
+    return _summary(title, metrics, scores)[1] if scores else View("no scores")
 
 
 def variant_view(variant: VariantWork) -> View:
@@ -176,7 +172,7 @@ def variant_view(variant: VariantWork) -> View:
     asked = f"{len(variant.questions)} questions asked, {len(variant.answered)} answered"
     times = f", {variant.repeats} times" if variant.repeats > 1 else ""
     metrics = list(dict.fromkeys(score.metric for score in variant.scores))
-    tables = _summary_view("", _numbers(metrics, variant.scores)).tables if variant.scores else ()
+    tables = _summary("", metrics, variant.scores)[1].tables if variant.scores else ()
     title = f"Variant on {variant.pipeline.dataset.name}: {asked}{times}"
     folder, remembered = variant.pipeline.home, variant.pipeline.home / "stages.sqlite"
     home = f"{folder}, where nothing is remembered yet"

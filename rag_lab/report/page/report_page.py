@@ -129,11 +129,6 @@ def overview_html(comparison: Comparison) -> str:
     )
 
 
-def scores_html(comparison: Comparison) -> str:
-    """Return the scores for a notebook: a row a variant, a column a metric."""
-    return render("scores.html", c=comparison, style=asset("card.css"), script=asset("sort.js"))
-
-
 def differences_html(comparison: Comparison) -> str:
     """Return the differences for a notebook: a row a comparison, a column a metric, with each verdict in full."""
     rows = comparison.differences.to_dict("records")

@@ -1,7 +1,5 @@
 """The contracts of what reads, splits and searches documents."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
