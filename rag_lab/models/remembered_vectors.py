@@ -4,7 +4,7 @@ import hashlib
 import json
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,13 +100,25 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
         if not texts:
             return np.zeros((0, 0), np.float32)
         keys = self._keys(kind, texts)
+        of_key = dict(zip(keys, texts, strict=True))
+        known = self._known(of_key)
+        if len(known) < len(of_key):
+            from filelock import FileLock
+
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.path.with_name(f"{digest(dict(self.identity()))[:16]}.lock")):
+                # Variants side by side miss the same texts at the same time: one embeds them, the others find them.
+                known |= self._known([key for key in of_key if key not in known])
+                known |= self._embed_unknown(kind, {key: of_key[key] for key in of_key if key not in known})
+        return np.stack([known[key] for key in keys])
+
+    def _known(self, keys: Collection[bytes]) -> dict[bytes, protocols.Vectors]:
+        """Return the vectors that are remembered; what they took counts as replayed."""
         known: dict[bytes, protocols.Vectors] = {}
-        for key, value in recall_vectors(self.path, list(dict.fromkeys(keys))).items():
+        for key, value in recall_vectors(self.path, list(keys)).items():
             known[key] = np.frombuffer(value, "<f4", offset=_SECONDS.size)
             self.replayed.seconds += _SECONDS.unpack_from(value)[0]
-        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        known.update(self._embed_unknown(kind, unknown))
-        return np.stack([known[key] for key in keys])
+        return known
 
     def _keys(self, kind: protocols.TextKind, texts: Sequence[str]) -> list[bytes]:
         prefix = f"{digest(dict(self.identity()))}\n{kind}\n".encode()

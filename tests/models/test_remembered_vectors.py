@@ -159,3 +159,20 @@ def test_what_a_vector_took_is_replayed_to_whoever_finds_it_made(path: Path) -> 
     first = replayed.seconds
     embedder.embed_queries(["a", "b", "a"])  # what is asked twice at once is found once
     assert first > 0 and replayed.seconds == pytest.approx(2 * first)
+
+
+def test_what_several_miss_at_the_same_time_is_embedded_once(path: Path) -> None:
+    inner, all_asked = Digests(), threading.Barrier(3)
+    texts = [[f"text {n} of {of}" for n in range(40)] for of in ("all", "none", "me")]
+
+    def embed(mine: Sequence[str]) -> None:
+        embedder = RememberedEmbedder(inner, path)
+        all_asked.wait()
+        embedder.embed_documents([*texts[0], *mine])
+
+    threads = [threading.Thread(target=embed, args=[mine]) for mine in ([], texts[1], texts[2])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(inner.seen) == sorted(text for some in texts for text in some)
