@@ -92,8 +92,8 @@ def test_every_problem_is_named_at_once():
         ),
         ({"corpus.chunk_overlap": 800}, "chunk_overlap must be smaller than chunk_size (800)"),
         ({"corpus.overlap_words": 100}, "overlap_words must be smaller than chunk_words (100)"),
-        ({"prompts.hyde": "short.txt"}, "prompts.hyde: must be builtin or a .j2 file beside the experiment"),
-        ({"prompts.answer": "../other/mine.j2"}, "prompts.answer: must be builtin or a .j2 file"),
+        ({"prompts.hyde": "short.txt"}, "prompts.hyde: must be builtin, a .j2 file beside the experiment"),
+        ({"prompts.answer": "../other/mine.j2"}, "prompts.answer: must be builtin, a .j2 file"),
         (
             {"retrieval.diversity": "mmr", "retrieval.fetch_k": 9},
             "fetch_k must be at least base_k (20), among which mmr chooses",

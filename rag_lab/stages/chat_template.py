@@ -17,11 +17,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.digest import digest
-from rag_lab._kit.registry import modules_folder
+from rag_lab._kit.registry import Kind, modules_folder
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import Message
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)
 BUILT_IN = "builtin"
+_LANGCHAIN = Kind("prompt", "rag_lab.prompts")
+_NAMED = re.compile(r"[\w.]+:\w+")
+_ROLES = {"system": "system", "human": "user", "ai": "assistant"}
 SUFFIX = ".j2"
 MAX_BYTES = 100_000
 _TURNS = (Turn("user", "At which pressure does P-1 run?"), Turn("assistant", "At 40 bar."))
@@ -141,6 +145,8 @@ class PromptPlace:
         """Return the prompt in a file beside the experiment, or one that is shipped; None for what is built in."""
         if file == BUILT_IN:
             return None
+        if ":" in file:
+            return self._checked(ChatTemplate(f"The prompt {file}", _langchain_text(file, _LANGCHAIN.load(file))))
         path = Path(modules_folder(), *PurePosixPath(file).parts)
         if not path.exists() and (shipped := _SHIPPED / file).is_file():
             path = shipped
@@ -157,11 +163,49 @@ class PromptPlace:
             template = ChatTemplate(f"The prompt {file}", data.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise ConfigError(f"The prompt {file} is not UTF-8; save it as that.") from None
+        return self._checked(template)
+
+    def _checked(self, template: ChatTemplate) -> ChatTemplate:
         template.check(self.example, self.needed)
         nothing = {name: value[:0] if isinstance(value, tuple) else value for name, value in self.example.items()}
         for values in (self.example, nothing):  # a question may have no earlier turn and find no passage
             template.messages(values)
         return template
+
+
+def _langchain_text(name: str, found: Any) -> str:
+    """Return a `ChatPromptTemplate` of LangChain's as the text of a file.
+
+    What stands for messages (`MessagesPlaceholder`) is turns: lines `role: text` before the next message.
+    """
+    if not hasattr(found, "messages") or getattr(found, "partial_variables", None):
+        what = "has partial variables" if hasattr(found, "messages") else f"is a {type(found).__name__}"
+        raise ConfigError(f"The prompt {name} {what}; name a ChatPromptTemplate that has all of its text.")
+    text = turns = ""
+    for message in found.messages:
+        if variable := getattr(message, "variable_name", ""):
+            turns += f"{{% for turn in {variable} %}}{{{{ turn.role }}}}: {{{{ turn.content }}}}\n{{% endfor %}}"
+            continue
+        prompt = getattr(message, "prompt", None)  # none: a message as it stands
+        kind = (type(message).__name__ if prompt else message.type).lower()
+        role = next((role for mark, role in _ROLES.items() if kind.startswith(mark)), "")
+        form = getattr(prompt, "template_format", "text")
+        body = prompt.template if prompt else message.content
+        parts = [*Formatter().parse(body)] if form == "f-string" else [(body, None, "", None)]
+        if not role or form == "mustache" or any(spec or conversion for *_, spec, conversion in parts):
+            raise ConfigError(
+                f"The prompt {name} has a message ({kind}, {form}) that cannot be read; system, human and ai can, as "
+                "text, Jinja, or an f-string without formats."
+            )
+        filled = "".join(_literal(plain) + (f"{{{{ {field} }}}}" if field else "") for plain, field, *_ in parts)
+        text += f"[{role}]\n{turns}{body if form == 'jinja2' else filled}\n"
+        turns = ""
+    return text
+
+
+def _literal(text: str) -> str:
+    """Return a template that gives this text, whatever is in it."""
+    return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if "{" in text or _HEAD.search(text) else text
 
 
 # By key of the section `prompts`.
@@ -197,8 +241,14 @@ PLACES = {
 def prompt_name(text: str) -> str:
     """Return `text` if it can name a prompt; nothing is read."""
     path = PurePosixPath(text)
-    if text != BUILT_IN and (path.suffix != SUFFIX or path.is_absolute() or ".." in path.parts or "\\" in text):
-        raise ValueError(f"must be {BUILT_IN} or a {SUFFIX} file beside the experiment, by its path from there")
+    if (
+        text != BUILT_IN
+        and not _NAMED.fullmatch(text)
+        and (path.suffix != SUFFIX or path.is_absolute() or ".." in path.parts or "\\" in text)
+    ):
+        raise ValueError(
+            f"must be {BUILT_IN}, a {SUFFIX} file beside the experiment, by its path from there, or module:NAME"
+        )
     return text
 
 

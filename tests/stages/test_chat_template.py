@@ -236,3 +236,37 @@ def test_one_prompt_writes_the_hypothetical_documents_of_all_classes(folder):
 def test_a_file_beside_the_experiment_goes_before_a_shipped_one(folder):
     (folder / "hyde_general.j2").write_text("Mine: {{ question }}")
     assert PromptsConfig(hyde="hyde_general.j2").custom()["hyde"].text == "Mine: {{ question }}"
+
+
+LANGCHAIN = """
+from langchain_core.messages import SystemMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+FIXED = SystemMessage("Answer as {'json'} or {{ question }}.")
+GOOD = ChatPromptTemplate([FIXED, MessagesPlaceholder("history"), ("human", "[user]\\n{{x}} {question}\\n{context}")])
+LOOP = "{% for p in passages %}{{ p.text }};{% endfor %} {{ question }}"
+JINJA = ChatPromptTemplate([("human", LOOP)], template_format="jinja2")
+STRANGER = ChatPromptTemplate([("human", "{question} {input}")])
+SPEC = ChatPromptTemplate([("human", "{question!r:>9}")])
+MUSTACHE = ChatPromptTemplate([("human", "{{question}}")], template_format="mustache")
+PARTIAL = ChatPromptTemplate([("human", "{question} {unit}")]).partial(unit="bar")
+TEXT = "Answer {question}"
+"""
+
+
+def test_a_prompt_of_langchain_s_is_asked_with_its_variables_checked(folder):
+    (folder / "mine.py").write_text(LANGCHAIN)
+    values = {"question": "Why?", "context": "[1] x", "history": (Turn("user", "Hi {{ y }}"),), "passages": ()}
+    system, user = PLACES["answer"].read("mine:GOOD").messages(values)
+    assert (system.role, system.content) == ("system", "Answer as {'json'} or {{ question }}.")
+    assert (user.role, user.content) == ("user", "user: Hi {{ y }}\n[user]\n{x} Why?\n[1] x")
+    assert PLACES["answer"].read("mine:JINJA").messages(values)[0].content == "Why?"
+    assert PromptsConfig(answer="mine:GOOD").custom().keys() == {"answer"}
+    assert "Unknown variable 'input'" in PLACES["answer"].problem("mine:STRANGER")
+    for name, sentence in {
+        "SPEC": "without formats",
+        "MUSTACHE": "without formats",
+        "PARTIAL": "has partial variables",
+        "TEXT": "is a str",
+        "GONE": "has no 'GONE'",
+    }.items():
+        assert sentence in PLACES["answer"].problem(f"mine:{name}"), name
