@@ -1,7 +1,8 @@
 """RAGAs' metrics on traces: RAGAs' own classes and values, with failures kept as reasons instead of NaN.
 
 Names and definitions are RAGAs' own (Es et al. 2023 and its documentation), version 0.4.3; where a class has modes, the
-mode that is not its default is part of the name. The non-LLM context metrics exist only in its older interface. What is
+mode that is not its default is part of the name. One name is ours: `faithfulness_to_conversation`, whose contexts
+are the passages and the earlier turns. The non-LLM context metrics exist only in its older interface. What is
 left out is for other tasks: agents, tools, SQL, tables, images, summaries, and rubrics that the user writes.
 
 RAGAs raises, swallows errors, and returns NaN. It is imported late, kept from reporting its use, and runs in a thread
@@ -41,13 +42,14 @@ _NEED: dict[str, Need] = {
     "reference": "reference",
     "retrieved_contexts": "contexts",
     "whole_contexts": "contexts",
+    "contexts_and_turns": "contexts",
     "retrieved_context_ids": "contexts",
     "reference_contexts": "evidence",
     "reference_context_ids": "evidence",
 }
 # Measures that compare whole passages with whole reference contexts take passages as they were retrieved: a passage
 # that the token budget cut to half would count as another text, whatever it holds.
-_RAGAS_NAME = {"whole_contexts": "retrieved_contexts"}
+RAGAS_NAME = {"whole_contexts": "retrieved_contexts", "contexts_and_turns": "retrieved_contexts"}
 _METRICS = read_shipped(Path(__file__).with_name("ragas_metrics.yaml"))
 
 
@@ -76,7 +78,7 @@ class RagasSpec:
 
 def fill_arguments(spec: RagasSpec, trace: Trace) -> dict[str, Any] | Gap:
     """Return RAGAs' arguments for a trace that has what the metric needs, or why RAGAs could not score it."""
-    arguments = {_RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
+    arguments = {RAGAS_NAME.get(name, name): _FILL[name](trace) for name in spec.arguments}
     if "reference_contexts" in arguments and not all(arguments["reference_contexts"]):
         missing = next(item for item in trace.question.evidence if not item.context)
         place = "file" if missing.page is None else "page"
@@ -109,6 +111,11 @@ _FILL: dict[str, Callable[[Trace], Any]] = {
     "reference": lambda trace: trace.question.answers[0],
     "retrieved_contexts": lambda trace: [passage.text for passage in trace.passages],
     "whole_contexts": lambda trace: [passage.retrieved for passage in trace.passages],
+    "contexts_and_turns": lambda trace: [
+        *(passage.text for passage in trace.passages),
+        *([trace.remembered.summary] if trace.remembered.summary else []),
+        *(f"{turn.role}: {turn.content}" for turn in trace.remembered.turns),
+    ],
     "retrieved_context_ids": lambda trace: _ids(trace, trace.passages),
     "reference_context_ids": lambda trace: _ids(trace, trace.question.evidence),
     "reference_contexts": lambda trace: list(dict.fromkeys(item.context for item in trace.question.evidence)),

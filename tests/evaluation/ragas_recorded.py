@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_lab.evaluation.judge_queue import JudgeError, read_reply, strict_schema
-from rag_lab.evaluation.ragas_metrics import COLLECTIONS, SPECS
+from rag_lab.evaluation.ragas_metrics import COLLECTIONS, RAGAS_NAME, SPECS
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.records import Answer, Evidence, Passage, Question, StageRecord, Trace
 from rag_lab.testing import HashEmbedder
@@ -92,7 +92,7 @@ def own_value(metric: str, sample: Mapping[str, Any], source: Source) -> float:
         return float(ragas_class().single_turn_score(SingleTurnSample(**sample)))
     models = {"judge": ("llm", _llm), "embeddings": ("embeddings", lambda _: _embeddings())}
     asked = {models[need][0]: models[need][1](source) for need in spec.models}
-    arguments = {name: sample[name] for name in spec.arguments}
+    arguments = {argument: sample[argument] for argument in (RAGAS_NAME.get(name, name) for name in spec.arguments)}
     return float(asyncio.run(ragas_class(**asked, **spec.settings).ascore(**arguments)).value)
 
 

@@ -17,8 +17,9 @@ from rag_lab.data.dataset import Dataset
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge_check import judge_banner, save_check
 from rag_lab.evaluation.judge_trial import check_judge, judged_metrics
-from rag_lab.evaluation.ragas_metrics import COLLECTIONS, SPECS
+from rag_lab.evaluation.ragas_metrics import COLLECTIONS, RAGAS_NAME, SPECS
 from rag_lab.evaluation.registry import problems
+from rag_lab.records import Remembered, Turn
 from rag_lab.testing import HashEmbedder as WordEmbedder
 
 from .ragas_recorded import FILE, SAMPLES, own_value, reply_key, trace_of
@@ -39,8 +40,7 @@ PASSAGES = (make_passage(1), make_passage(2, page=2, text="The press is cold."))
 
 def noisy_reply(request):
     """Judge an answer of two statements, of which the second is wrong and stands in the second passage alone."""
-    prompt = request.messages[-1].content
-    given = json.loads(prompt[prompt.rindex("input: ") + 7 : prompt.rindex("\nOutput:")])
+    given = given_to(request)
     if "answer" in given:
         return json.dumps({"statements": ["x"] if given["answer"] == REFERENCE else ["a", "d"]})
     wrong = given["context"] == PASSAGES[1].text
@@ -72,6 +72,41 @@ def test_faithfulness_and_correctness_by_hand():
     assert score("ragas.faithfulness", judge).value == 3 / 4
     cosine = float((lambda v: v[0] @ v[1])(HashEmbedder().embed_documents([RESPONSE, REFERENCE])))
     assert score("ragas.answer_correctness", judge).value == pytest.approx(0.75 * 3 / 4 + 0.25 * cosine)
+
+
+def given_to(request):
+    """Return what one of RAGAs' prompts asks about, behind its examples."""
+    prompt = request.messages[-1].content
+    return json.loads(prompt[prompt.rindex("input: ") + 7 : prompt.rindex("\nOutput:")])
+
+
+def literal_reply(request):
+    """Take each sentence of the answer for a statement, supported where it stands in the contexts word for word."""
+    given = given_to(request)
+    if "answer" in given:
+        return json.dumps({"statements": [f"{one.strip('.')}." for one in given["answer"].split(". ")]})
+    verdicts = [
+        {"statement": s, "reason": "r", "verdict": int(s.strip(".") in given["context"])} for s in given["statements"]
+    ]
+    return json.dumps({"statements": verdicts})
+
+
+def test_an_answer_may_rest_on_the_conversation_as_far_as_the_reader_was_shown_it():
+    plain, ours, judge = "ragas.faithfulness", "ragas.faithfulness_to_conversation", ScriptedJudge(literal_reply)
+    turns = (Turn("user", "My line is L-3"), Turn("assistant", "The press is cold. It is old."))
+    forgotten = make_question(history=(Turn("user", "The oven is heated to 900 degrees"), *turns))
+    answer = make_answer("The oven is heated to 180 degrees. The press is cold. My line is L-3. It has a horn.")
+    trace = make_trace(forgotten, answer=answer, remembered=Remembered(3, turns, "They talked. It has a horn."))
+    assert score(plain, judge, trace).value == 1 / 4
+    assert score(ours, judge, trace).value == 1
+    assert score(ours, judge, replace(trace, remembered=Remembered(3, turns))).value == 3 / 4
+    invented = replace(trace, answer=make_answer("The oven is heated to 900 degrees. The press is cold."))
+    assert score(ours, judge, invented).value == 1 / 2
+    asked = len(judge.requests)  # without turns it is the plain one, of whose replies nothing is asked again
+    alone = replace(trace, remembered=Remembered())
+    same = evaluate([alone], [plain, ours], judge=judge)
+    assert [one.value for one in same] == [1 / 4, 1 / 4]
+    assert len(judge.requests) == asked + 2
 
 
 def test_metrics_without_a_model():
@@ -147,11 +182,11 @@ def test_every_ragas_class_exists_and_takes_these_arguments():
         ragas_class = getattr(import_module(spec.module), spec.class_name)
         if spec.module == COLLECTIONS:
             taken = set(inspect.signature(ragas_class.ascore).parameters) - {"self"}
-            assert taken == set(spec.arguments)
+            assert taken == {RAGAS_NAME.get(name, name) for name in spec.arguments}
 
 
 def test_the_judge_is_asked_for():
-    assert len(problems(JUDGED, has_judge=False)) == len(JUDGED) == 15
+    assert len(problems(JUDGED, has_judge=False)) == len(JUDGED) == 16
 
 
 def test_replies_are_json_of_the_schema_that_was_sent():
