@@ -18,6 +18,7 @@ from rag_lab.errors import ConfigError, unknown_name
 COMMAND = "project"
 _MODULE = Path(__file__).with_name("module.py.txt").read_text(encoding="utf-8")
 _TEST = Path(__file__).with_name("test_module.py.txt").read_text(encoding="utf-8")
+_KINDS = Path(__file__).with_suffix(".yaml")
 _IMPORTS = read_shipped(Path(__file__).with_name("new_imports.yaml"))  # the module of each name in new.yaml
 
 
@@ -83,7 +84,7 @@ app.command(COMMAND)(new_project)
 
 @app.command("module")
 def new_module(
-    kind: Annotated[str, typer.Argument(autocompletion=lambda: list(_kinds()))],
+    kind: Annotated[str, typer.Argument(autocompletion=lambda: list(read_shipped(_KINDS)))],
     name: Annotated[str, typer.Argument(metavar="NAME")],
     out: Path = Path(),
 ) -> None:
@@ -101,7 +102,7 @@ def write_module(kind: str, name: str, out: Path) -> list[Path]:
     """Write the three files of a new module into `out` and return their paths."""
     import yaml
 
-    kinds = _kinds()
+    kinds = read_shipped(_KINDS)
     if kind not in kinds:
         raise ConfigError(unknown_name("kind of module", kind, kinds))
     is_name = re.fullmatch("[a-z][a-z0-9_]*", name) and not iskeyword(name)
@@ -155,17 +156,9 @@ def named_by(kind: str, name: str) -> str:
     """Return the line of an experiment that names a module called `name`, or '' where no module is written."""
     import yaml
 
-    for part, value in _kinds().get(kind, {}).get("experiment", {}).items():
+    for part, value in read_shipped(_KINDS).get(kind, {}).get("experiment", {}).items():
         kept = {key: each for key, each in value.items() if "MODULE" in str(each)} if isinstance(value, dict) else value
         if "MODULE" in str(kept):
             line: str = yaml.safe_dump({part: kept}, default_flow_style=True, width=1000).strip()[1:-1]
             return line.replace("MODULE", f"{name}:{class_of(name)}")
     return ""
-
-
-def _kinds() -> dict[str, dict[str, Any]]:
-    import yaml
-
-    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-    kinds: dict[str, dict[str, Any]] = yaml.safe_load(text)
-    return kinds

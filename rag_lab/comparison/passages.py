@@ -117,12 +117,11 @@ def ranking(runs: Sequence[tuple[str, Trace]], unread: Mapping[str, str] = Mappi
         texts |= {passage.parent_id: passage.retrieved for passage in trace.passages}
         columns.setdefault(tuple(_ranks(trace).items()), []).append(letter)
     rankings = [dict(key) for key in columns]
-
-    def best_and_mean(parent: str) -> tuple[int, float, str]:
-        ranks = [one[parent].rank + 1000 * one[parent].dropped for one in rankings if parent in one]
-        return min(ranks), sum(ranks) / len(ranks), parent
-
-    shown = sorted({parent for one in rankings for parent in one}, key=best_and_mean)
+    places: dict[str, list[int]] = {}
+    for parent, rank in (item for one in rankings for item in one.items()):
+        places.setdefault(parent, []).append(rank.rank + 1000 * rank.dropped)
+    by = {parent: (min(ranks), sum(ranks) / len(ranks), parent) for parent, ranks in places.items()}
+    shown = sorted(places, key=by.__getitem__)
     rows = tuple(
         Row(*found[parent], texts.get(parent) or unread.get(parent, ""), tuple(one.get(parent) for one in rankings))
         for parent in shown

@@ -175,8 +175,3 @@ def add_unsupported_sentence(text: str, others: Sequence[str]) -> str | None:
     if strange is None:
         return None
     return f"{text if _SENTENCE_END.search(text) else text + '.'} {strange}"
-
-
-def move_citation(cited: Sequence[str], others: Sequence[str]) -> str | None:
-    """Return the first of `others` (passages) that is none of those that were cited: what a wrong citation names."""
-    return next((other for other in others if other.strip() and other not in cited), None)

@@ -87,7 +87,8 @@ def _items(question: Question, others: Sequence[Question]) -> list[TrialItem]:
     }
     items = [TrialItem(_trace(question, right, contexts))]
     items += [TrialItem(_trace(question, text, contexts), name) for name, text in wrong.items() if text is not None]
-    moved = synthetic.move_citation(contexts, [context for other in others for context in _contexts(other)])
+    unlike = (context for other in others for context in _contexts(other))
+    moved = next((context for context in unlike if context.strip() and context not in contexts), None)
     return items if moved is None else [*items, TrialItem(_trace(question, right, [moved]), "moved_citation")]
 
 

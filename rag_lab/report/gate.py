@@ -73,13 +73,19 @@ class Gate:
             )
             for row in self.rows
         )
-        names = self.found.names
+        names, on = self.found.names, ["variant_id", "question_id", "repeat", "item"]
+        items = [one.evidence.items for one in (self.found.first, self.found.second)]
+        both = items[0].merge(items[1], on=on, suffixes=("", "_now"))
+        both = both[both["question_id"].isin(self.found.shared.questions) & (both["state"] != both["state_now"])]
+        counts = both.groupby(["variant_id", "state", "state_now"], sort=False).size().sort_values(ascending=False)
+        ended = counts.reset_index(name="n").itertuples(index=False)
+        moved = tuple((str(v), STATE_NAMES[a].name, STATE_NAMES[b].name, f"{n:,}") for v, a, b, n in ended)
         return [
             Table(f"{names[1]} minus {names[0]}", header, rows, names=2, words=1),
             Table(
                 "The questions that lost the most", ("variant", "question", *names), self._worst_questions(), names=2
             ),
-            Table("Evidence that ended elsewhere", ("variant", *names, "pieces"), self._evidence(), names=3),
+            Table("Evidence that ended elsewhere", ("variant", *names, "pieces"), moved, names=3),
         ]
 
     def _worst_questions(self) -> tuple[tuple[str, ...], ...]:
@@ -96,12 +102,3 @@ class Gate:
                     values = (plain(both.at[question, one]) for one in (before, now))
                     rows.append((plan.variant_id, str(question), *values))
         return tuple(rows)
-
-    def _evidence(self) -> tuple[tuple[str, ...], ...]:
-        on = ["variant_id", "question_id", "repeat", "item"]
-        items = [one.evidence.items for one in (self.found.first, self.found.second)]
-        both = items[0].merge(items[1], on=on, suffixes=("", "_now"))
-        both = both[both["question_id"].isin(self.found.shared.questions) & (both["state"] != both["state_now"])]
-        counts = both.groupby(["variant_id", "state", "state_now"], sort=False).size().sort_values(ascending=False)
-        rows = counts.reset_index(name="n").itertuples(index=False)
-        return tuple((str(v), STATE_NAMES[a].name, STATE_NAMES[b].name, f"{n:,}") for v, a, b, n in rows)

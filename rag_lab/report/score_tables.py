@@ -15,7 +15,7 @@ from rag_lab.comparison.tables.costs import commonest, index_cells
 from rag_lab.comparison.tables.effects import EffectsFound
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.report.table import Table
-from rag_lab.runs.run_manifest import minutes_text, of_calls, with_total
+from rag_lab.runs.run_manifest import minutes_text, of_calls, total
 from rag_lab.statistics.noise_components import noise_floor
 from rag_lab.statistics.verdict import resolution
 
@@ -230,7 +230,7 @@ def bill_table(tables: RunTables) -> Table:
     if "spent" in tables.manifest:
         title += f"; {minutes_text(spent)}"
     rows = []
-    for row in with_total(spent):
+    for row in [*spent, total(spent)] if spent else []:
         values = [(number(row.get(f"{measure}_{when}")), units[measure][1]) for measure, when in columns]
         texts = (DASH if value is None else f"{value:,.{decimals}f}" for value, decimals in values)
         rows.append((str(row["purpose"]), *texts))

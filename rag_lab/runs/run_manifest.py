@@ -29,11 +29,6 @@ def of_calls(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [row for row in rows if row.get("calls_estimated") or row.get("calls_spent")]
 
 
-def with_total(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows, and below them their sum, `total`; nothing where there are none."""
-    return [*map(dict, rows), total(rows)] if rows else []
-
-
 def total(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the sums; one of which a part is not known is not known."""
     sums: dict[str, Any] = dict.fromkeys(COLUMNS[1:], 0)

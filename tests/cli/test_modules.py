@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.registry import BuiltIn, Kind
 from rag_lab.cli import modules
 from rag_lab.cli.module_kinds import MODULE_KINDS, ModuleKind
-from rag_lab.cli.new import _kinds
+from rag_lab.cli.new import _KINDS
 from rag_lab.evaluation.registry import metric_names
 
 REPOSITORY = Path(__file__).parents[2]
@@ -87,7 +88,7 @@ def test_every_kind_of_the_package_is_listed():
 
 
 def test_the_kinds_that_can_be_begun_are_among_them():
-    assert set(_kinds()) <= {each.word for each in MODULE_KINDS}
+    assert set(read_shipped(_KINDS)) <= {each.word for each in MODULE_KINDS}
 
 
 def test_the_documents_show_the_same_forms_and_keys():

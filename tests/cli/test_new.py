@@ -8,13 +8,14 @@ import pytest
 import yaml
 from small_dataset import write_dataset
 
-from rag_lab.cli.new import _kinds, write_module
+from rag_lab._kit.config_file import read_shipped
+from rag_lab.cli.new import _KINDS, write_module
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.plan import plan
 from rag_lab.runs.run_folder import RunFolder
 
 RAG_LAB = [sys.executable, "-c", "from rag_lab.cli import main; main()"]
-KINDS = sorted(_kinds())
+KINDS = sorted(read_shipped(_KINDS))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from rag_lab.data.synthetic import (
     change_number,
     drafted_questions,
     entities,
-    move_citation,
     negate,
     swap_entity,
 )
@@ -142,8 +141,3 @@ def test_an_unsupported_sentence_is_a_right_answer_to_something_else():
     others = ["290 bar", "The door is red and heavy."]
     assert add_unsupported_sentence("290 bar", others) == "290 bar. The door is red and heavy."
     assert add_unsupported_sentence("The door is red and heavy.", others) is None
-
-
-def test_a_moved_citation_names_a_passage_that_was_not_cited():
-    assert move_citation(["a"], ["a", " ", "b"]) == "b"
-    assert move_citation(["a"], ["a"]) is None

@@ -4,8 +4,8 @@ from rag_lab._kit import wording as numbers
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.recommendation import next_command
-from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, next_steps
-from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
+from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, labels_wanted
+from rag_lab.comparison.findings.verdict import SAYS, truncation_sentences, verdict
 from rag_lab.comparison.findings.verdict_sentences import main_effects, margin_sentence
 from rag_lab.comparison.tables import costs, pareto, reliability, studies
 from rag_lab.comparison.tables.run_tables import RunTables
@@ -19,16 +19,9 @@ from rag_lab.statistics.routing import ALL
 from rag_lab.statistics.routing_ceilings import Ceiling
 from rag_lab.statistics.verdict import ALPHA
 
-NOT_MEASURED = (
-    "The noise was not measured, since every question was asked once: how much the same run would differ from itself "
-    "is not known; `repeats: 2` or more in the experiment file measures it."
-)
+NOT_MEASURED = SAYS["noise_not_measured"]
 COST_NAMES: dict[pareto.Cost, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars"}
-MEANING = (
-    "On a front stands every variant that no other beats: none is at least as good at no higher cost, and better or "
-    f"cheaper. A failed question counts as the worst value; less than {costs.NOTICED_S} seconds, "
-    f"{costs.NOTICED_TOKENS} tokens and {costs.NOTICED_SHARE:.0%} is no difference in cost."
-)
+MEANING = SAYS["front_meaning"].format(costs=costs)
 _ARM = {"none": "no HyDE", "always": "HyDE for every question", "classified": "HyDE by class"}
 _MOST = 4  # variants that are named with their share
 
@@ -52,11 +45,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     if tables.is_unlabelled or metric is None:  # metrics that need no labels, as a judge's, are measured all the same
         is_scored, labels = tables.is_measured, []
         if tables.is_unlabelled:
-            asked = counted(tables.changes.asked, "question")
-            labels = [
-                f"None of the {asked} has a label (where the answer stands, or what it is), so no variant is called "
-                "better. What can be said is what each changes against the baseline: different is not better."
-            ]
+            labels = [SAYS["no_label"].format(asked=counted(tables.changes.asked, "question"))]
         found = {
             "Labels": labels,
             "Preferred": preferred,
@@ -66,7 +55,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
             "Models": models,
             "Answers": answers,
             "Judge": judges if is_scored else [],
-            "Next": next_steps(tables),
+            "Next": [SAYS["prefer"].format(run=tables.run.name) * bool(tables.changes.most), *labels_wanted(tables)],
         }
     else:
         rule = tables.run.clusters  # what is resampled together, or what could be
@@ -164,12 +153,9 @@ def study_conclusion(study: studies.RoutingStudy) -> str:
         return f"No question has a class, so no routing of HyDE can be learned{setting}.{most}"
     gain = study.learned.gains["best_arm"]
     on = [name for name, hyde in study.learned.class_to_hyde.items() if hyde]
-    return (
-        f"Routing HyDE by class{setting}: the rule learned from this run is HyDE for {', '.join(on) or 'no class'}. On "
-        f"new questions such rules change {study.scale.named(study.metric)} by "
-        f"{with_interval(gain.mean, gain.low, gain.high)} against the better of no HyDE and HyDE for all: "
-        f"{_pays(study)}.{most}"
-    )
+    rule = f"{setting}: the rule learned from this run is HyDE for {', '.join(on) or 'no class'}"
+    by, pays = with_interval(gain.mean, gain.low, gain.high), _pays(study)
+    return SAYS["rule"].format(rule=rule, metric=study.scale.named(study.metric), by=by, pays=pays) + most
 
 
 def _pays(study: studies.RoutingStudy) -> str:
@@ -215,31 +201,14 @@ def _ceiling_sentences(study: studies.RoutingStudy) -> list[str]:
     one, known = study.question_ceiling, study.class_ceiling
     if one.gain is None:
         return ["No question has a score in every arm."]
-    told = [
-        f"Choosing the better arm of each question afterwards changes the score by {signed(one.seen)} against "
-        f"{_ARM[one.best_arm]}; chance alone by {signed(one.by_chance)}. {_left(one)} is left. One score a question "
-        "cannot separate what lasts from chance; `repeats: 2` can."
-    ]
-    if one.is_of_repeats:
-        told = [
-            "Choosing each question's arm by one repeat, and not one arm for all, changes "
-            f"{study.scale.named(study.metric)} in the other repeats by {_left(one)}. No router can gain more on these "
-            f"{one.n} questions."
-        ]
+    parts = {"seen": signed(one.seen), "by_chance": signed(one.by_chance), "arm": _ARM[one.best_arm], "n": one.n}
+    sentence = SAYS["ceiling_of_repeats" if one.is_of_repeats else "ceiling"]
+    told = [sentence.format(**parts, left=_left(one), metric=study.scale.named(study.metric))]
     if known is None or known.gain is None:
         return told
-    if not known.seen:
-        return [
-            *told,
-            f"In every class {_ARM[known.best_arm]} scores best: no rule by these classes gains on these questions. On "
-            f"others it could gain {_left(known)}, chance subtracted.",
-        ]
-    return [
-        *told,
-        f"Choosing the better arm of each class afterwards changes the score by {signed(known.seen)} against "
-        f"{_ARM[known.best_arm]}; random classes by {signed(known.by_chance)}. A rule by these classes can reach "
-        f"{_left(known)}.",
-    ]
+    parts = {"seen": signed(known.seen), "by_chance": signed(known.by_chance), "arm": _ARM[known.best_arm]}
+    sentence = SAYS["ceiling_of_classes" if known.seen else "no_ceiling_of_classes"]
+    return [*told, sentence.format(**parts, left=_left(known))]
 
 
 def _left(one: Ceiling) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of
+from rag_lab.comparison.findings.verdict import SAYS
 from rag_lab.runs.run_manifest import Cost, RaceRecord, Standing
 
 
@@ -27,56 +28,34 @@ def _how(race: RaceRecord) -> str:
     """Say how the variants were chosen from."""
     if race.design == "optuna":
         n, folder = (len(race.rounds[0].standings), race.rounds[0].folder) if race.rounds else (0, "rounds/1")
-        return (
-            f"{counted(n, 'variant')} were tried, each chosen by the results of those before it to improve "
-            f"{listing(list(race.objectives))}; which of them no other beats in all objectives, the report of the "
-            f"trials shows ({folder}/report.html)."
-        )
+        goals = listing(list(race.objectives))
+        return SAYS["trials"].format(variants=counted(n, "variant"), objectives=goals, folder=folder)
     if race.design != "racing":
         best = ["baseline", *(one.standings[0].variant_id for one in race.rounds)]
         moves = zip(race.rounds, best, best[1:], strict=False)
         changed = [one.title for one, before, after in moves if after != before]
         found = f"better was found in {listing(changed)}" if changed else "no stage found anything better"
         titles = listing([one.title for one in race.rounds]) if race.rounds else "none yet"
-        return (
-            f"One stage was varied after the other ({titles}), each beside what those before it had chosen; the best "
-            f"mean in {race.metric} was carried on: {found}."
-        )
+        return SAYS["stages"].format(titles=titles, metric=race.metric, found=found)
     sizes = [f"{n:,}" for n in race.sizes[: len(race.rounds) if race.winner else None]]
     rounds = f"{counted(len(sizes), 'round')} of {listing(sizes)} questions"
     if not race.winner:
         return f"{race.n_variants} variants race in {rounds}; none has won yet."
-    return (
-        f"{race.n_variants} variants raced in {rounds}, each of which dropped those that are worse in {race.metric} "
-        "than another, by a bound that holds at every look. Of those left the winner has the best mean: "
-        f"{race.winner} is proven against the baseline on {race.n_proof:,} other questions, which chose nothing: one "
-        "comparison, whose p-value needs no correction for the variants that raced."
-    )
+    return SAYS["raced"].format(race=race, rounds=rounds)
 
 
 def _race_details(race: RaceRecord, proof: Cost, rows: Sequence[Standing]) -> list[str]:
     """Say what a race saved and cost, how surely what it dropped is worse, and what was neither dropped nor proven."""
     told, took, full = [], race.cost + proof, race.full
     if race.rounds:
-        told.append(
-            f"A variant was asked a question {race.n_asked:,} times; all variants on all questions of rounds and proof "
-            f"would be {race.n_full:,} times, so that {1 - race.n_asked / race.n_full:.0%} were saved."
-        )
+        told.append(SAYS["saved"].format(race=race, saved=1 - race.n_asked / race.n_full))
     if full.calls or took.calls:
         wanted = f" and {full.cost_usd:,.2f} USD" if full.cost_usd else ""
-        told.append(
-            f"Rounds and proof took {_calls_text(took)}; before the first call, a full sweep was estimated at "
-            f"{full.calls:,} calls with {full.tokens:,} tokens{wanted} at most."
-        )
+        told.append(SAYS["took"].format(took=_calls_text(took), full=full, usd=wanted))
     if worse := [one for one in rows if one.behind]:
-        chance = ""
-        if race.error is not None:
-            chance = f" The best of all is among them with a chance of {race.error:.0%} at most."
-        told.append(
-            f"Given up: {counted(len(worse), 'dropped variant')} {'has' if len(worse) == 1 else 'have'} no proof. Each "
-            f"is worse than another in {race.metric} on the questions of the rounds, and may be better in another "
-            f"metric.{chance}"
-        )
+        chance = "" if race.error is None else f" {SAYS['best_dropped'].format(error=race.error)}"
+        who = f"{counted(len(worse), 'dropped variant')} {'has' if len(worse) == 1 else 'have'}"
+        told.append(SAYS["given_up"].format(who=who, metric=race.metric) + chance)
     elif race.winner:
         told.append("No variant was shown to be worse than another.")
     last = [one.variant_id for one in race.rounds[-1].standings if one.stays] if race.winner else []
@@ -89,29 +68,18 @@ def _search_details(race: RaceRecord, proof: Cost, rows: Sequence[Standing]) -> 
     """Say that means on questions that chose are no evidence, what is, the cost, and what was decided narrowly."""
     told, took = [], race.cost + proof
     if race.winner:
-        stages = ", and settings of different stages that help only together may have been missed"
-        told = [
-            f"Exploratory: the best means on the {race.sizes[0]:,} questions that chose are too good, as they are the "
-            "best of many on just these questions; they prove nothing, and their intervals and p-values hold for no "
-            "choice by them.",
-            f"The winner, {race.winner}, is proven against the baseline on {race.n_proof:,} other questions, which "
-            "chose nothing: one comparison, whose p-value needs no correction for what was tried. What was not carried "
-            f"on has no proof{stages if race.design == 'staged' else ''}.",
-        ]
+        winner = SAYS["winner_of_stages" if race.design == "staged" else "winner"]
+        told = [SAYS["exploratory"].format(n=race.sizes[0]), winner.format(race=race)]
     if took.calls:
         told.append(f"Search and proof took {_calls_text(took)}.")
     decided = [(number, done.closest) for number, done in enumerate(race.rounds, start=1)]
     # Of a decision between equals the next sentence tells.
     if near := [(number, one) for number, one in decided if one is not None and one.error]:
         number, one = min(near, key=lambda row: row[1].difference / row[1].error)
-        told.append(
-            f"The closest decision was in round {number}: {one.kept} stayed before {one.dropped} by "
-            f"{signed(one.difference)} with a standard error of {plain(one.error)}."
-        )
+        by, error = signed(one.difference), plain(one.error)
+        told.append(SAYS["closest"].format(number=number, one=one, by=by, error=error))
     if tied := [one.variant_id for one in rows if one.is_tied]:
-        told.append(
-            f"Dropped with the very mean of one that stayed, since it comes later in the plan: {some_of(tied)}."
-        )
+        told.append(SAYS["tied"].format(names=some_of(tied)))
     return told
 
 

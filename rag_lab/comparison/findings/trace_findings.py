@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import counted, listing, number, plain, seconds, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.verdict import FEW, sparse_metrics
+from rag_lab.comparison.findings.verdict import FEW, SAYS, sparse_metrics
 from rag_lab.comparison.tables.bounds import BOUNDS, Reach, answer_metrics, bound_arms
 from rag_lab.comparison.tables.changes import Changes, VariantChange
 from rag_lab.comparison.tables.evidence import State, Waterfall
@@ -50,26 +50,12 @@ def changes_sentences(comparison: Comparison) -> list[str]:
     return told
 
 
-def next_steps(comparison: Comparison) -> list[str]:
-    """Return what leads from a difference to a finding."""
-    steps = []
-    if comparison.changes.most:
-        steps.append(
-            "Read the questions that changed most, then say which answer is better without seeing whose it is: "
-            f'in a notebook, `rag_lab.prefer("results/{comparison.run.name}")`.'
-        )
-    return [*steps, *labels_wanted(comparison)]
-
-
 def labels_wanted(comparison: Comparison) -> list[str]:
     """Count down to the labelled questions from which on variants can be told apart; none where so many were asked."""
     labelled = sum(question.is_labelled for question in comparison.asked.values())
     if labelled >= FEW or not comparison.asked or comparison.run.left_out:
         return []
-    return [
-        f"{labelled} of about {FEW} questions are labelled. Label more: `rag-lab ask QUESTION --dataset "
-        f"{comparison.run.dataset} --label`, or `rag_lab.label(pipeline, question)` in a notebook."
-    ]
+    return [SAYS["label_more"].format(n=labelled, few=FEW, dataset=comparison.run.dataset)]
 
 
 def _changed(changes: Changes, one: VariantChange) -> str:

@@ -1,9 +1,11 @@
 """What the data say, in plain words, and what qualifies it: missing scores, too few questions, truncated text."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import (
     counted,
     listing,
@@ -22,6 +24,7 @@ from rag_lab.comparison.tables.reliability import is_unlike
 from rag_lab.models.truncation import NOTICED, percent, short_name
 from rag_lab.stages.steps import stage_name
 
+SAYS: dict[str, str] = read_shipped(Path(__file__).with_name("sentences.yaml"))
 FEW = 20  # questions: fewer show only very large differences
 SHARE = 0.5  # of the questions that the main metric has under the variant where it has most
 _ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}
@@ -131,12 +134,10 @@ def _finding(comparison: Comparison, one: Verdict) -> str:
     name = comparison.codes[one.against_id] if one.against else "the baseline"
     time = [f"A question takes {mine}, with {name} {other} (medians)."] if mine and other and mine != other else []
     price = [*time, *index_sentences(comparison, one.variant_id, one.against_id, name)]
-    return (
-        f"{one.called} {verb} {one.metric} by {size}{judged}{caveat} against {one.rival} (95% interval of the "
-        f"difference {signed_interval(row['low'], row['high'])}; {row['n']} questions; corrected p "
-        f"{p_text(row['p_corrected'])}): {row['wins']} questions better, {row['ties']} equal, {row['losses']} worse."
-        f"{''.join(f' {sentence}' for sentence in price)}"
-    )
+    does, p_value = f"{one.called} {verb} {one.metric} by {size}{judged}{caveat}", p_text(row["p_corrected"])
+    ends = signed_interval(row["low"], row["high"])
+    found = SAYS["finding"].format(does=does, rival=one.rival, interval=ends, row=row, p_value=p_value)
+    return " ".join([found, *price])
 
 
 def _equal(comparison: Comparison, metric: str, pairs: Sequence[Verdict]) -> str:
@@ -167,10 +168,7 @@ def _needed(comparison: Comparison, metric: str) -> str:
     start = listing(
         [f"with {f'about {n:,}' if n else 'more than 20,000'} {units} {name}" for name, n in needed.items()]
     )
-    return (
-        f"{start[:1].upper()}{start[1:]} would be shown to stay within the margin of {margin:g} in {metric} (power "
-        "0.8, if in truth nothing differs)."
-    )
+    return SAYS["needed"].format(start=f"{start[:1].upper()}{start[1:]}", margin=margin, metric=metric)
 
 
 def _other_metrics(comparison: Comparison) -> list[str]:
@@ -220,10 +218,8 @@ def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[s
     tested = [one for one in answers.values() if one.p_value is not None]
     if unable := [one for one in tested if one.p_corrected is None]:
         was, do = ("was", "does") if len(unable) == 1 else ("were", "do")
-        told.append(
-            f"{len(unable)} of {counted(len(tested), 'comparison')} {was} too small to test (at the level of 0.05 six "
-            f"questions or clusters have to differ) and {do} not count in the correction."
-        )
+        of = f"{len(unable)} of {counted(len(tested), 'comparison')}"
+        told.append(SAYS["too_small"].format(of=of, was=was, do=do))
     scored_in = {name: comparison.cell(baseline, name) for name in comparison.quality_metrics}
     if few := [f"{name} ({cell['scored']})" for name, cell in scored_in.items() if cell and cell["scored"] < FEW]:
         told.append(f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}.")
@@ -238,15 +234,9 @@ def families_sentence(comparison: Comparison) -> str:
     primary, secondary = (sizes[name].n_tests if name in sizes else 0 for name in ("primary", "secondary"))
     what = "main effects and interactions" if comparison.effects.is_grid else "the pairs that the experiment is about"
     what = "the effects that the fraction can tell" if comparison.effects.confounded else what
-    levels = (
-        "in strict mode the primary family has 4% and the secondary 1%"
-        if comparison.run.strict
-        else "each family has its own 5%"
-    )
-    return (
-        f"Primary: {counted(primary, 'comparison')} in {comparison.main_metric} ({what}), declared before the run; "
-        f"secondary: {counted(secondary, 'other comparison')} that can be significant; {levels}."
-    )
+    levels, metric = SAYS["levels_strict" if comparison.run.strict else "levels"], comparison.main_metric
+    first, others = counted(primary, "comparison"), counted(secondary, "other comparison")
+    return SAYS["families"].format(first=first, metric=metric, what=what, others=others, levels=levels)
 
 
 def truncation_sentences(comparison: Comparison) -> list[str]:
@@ -256,15 +246,11 @@ def truncation_sentences(comparison: Comparison) -> list[str]:
         found, corpus = [], one.corpus
         if corpus is not None and corpus.chunks.share_truncated >= NOTICED:
             read = percent(corpus.given_cut / corpus.given) if corpus.given else "none"
-            found.append(
-                f"{corpus.chunks.text('the chunks', corpus.model)}; {percent(corpus.chunks.share_truncated)} of the "
-                f"text is invisible to dense search, and {read} of the passages that readers get are of such a chunk."
-            )
+            cut, share = corpus.chunks.text("the chunks", corpus.model), percent(corpus.chunks.share_truncated)
+            found.append(SAYS["invisible"].format(cut=cut, share=share, read=read))
         if corpus is not None and corpus.asked_cut:
-            found.append(
-                f"{corpus.asked_cut:,} of {corpus.asked:,} search queries are longer than {short_name(corpus.model)} "
-                f"reads, by {corpus.asked_tokens / corpus.asked_cut:,.0f} tokens on average."
-            )
+            by, model = corpus.asked_tokens / corpus.asked_cut, short_name(corpus.model)
+            found.append(SAYS["longer_queries"].format(corpus=corpus, model=model, by=by))
         for stage, part in one.stages.items():
             of = part.text("questions")
             found.append(f"{stage_name(stage)}: its model did not read all of its input: {of}.")
@@ -297,11 +283,8 @@ def measures_cutting(comparison: Comparison) -> list[str]:
     involved = dict.fromkeys([*behind, *behind.values()])
     told = [f"{percent(share[one] or 0.0)} of the text under {comparison.codes[one]}" for one in involved]
     codes = listing([comparison.codes[one] for one in behind])
-    return [
-        f"{codes} {'is' if len(behind) == 1 else 'are'} at a disadvantage: the embedding model does not read "
-        f"{some_of(told, _NAMED)}, and no search finds that part by meaning; make chunks smaller, or take an embedding "
-        "model that reads more."
-    ]
+    who = f"{codes} {'is' if len(behind) == 1 else 'are'}"
+    return [SAYS["disadvantage"].format(who=who, what=some_of(told, _NAMED))]
 
 
 def sparse_metrics(comparison: Comparison) -> dict[str, str]:

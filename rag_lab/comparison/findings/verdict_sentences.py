@@ -25,7 +25,7 @@ Word = Found | Literal["no difference", "not measured", "failed", "stopped", "no
 _ORDER: tuple[Word, ...] = ("better", "not worse", "not better", "cannot tell", "no difference", "worse")  # then others
 _MOST_SAVINGS = 2  # cheaper variants that are told one by one
 _OFF = ("none", None, False, 0, "")
-_OFF_LEVELS = frozenset(map(level_text, _OFF))
+OFF_LEVELS = frozenset(map(level_text, _OFF))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,6 @@ def removed(tables: RunTables, variant: str, against: str) -> str:
     return listing([f"{key}={was}" for key, was in gone.items()])
 
 
-def removed_level(factor: str, level: str, first: str) -> str:
-    """Name what a level of a factor does without, as `removed` does of a variant; "" where it changes anything else."""
-    return f"{factor}={first}" if level in _OFF_LEVELS else ""
-
-
 def module_rows(comparison: Comparison) -> list[Verdict]:
     """Return the main effects of a grid, or else the pairs that the run is about: the best first, those unscored last.
 
@@ -203,7 +198,7 @@ def main_effects(comparison: Comparison, metric: str) -> list[Verdict]:
             factor=factor,
             level=level,
             by_margin=comparison.not_worse.get((metric, factor, level)),
-            removed=removed_level(factor, level, first),
+            removed=f"{factor}={first}" if level in OFF_LEVELS else "",
         )
         found.append(_measured(one, row, row["effect"], comparison.sign(metric)))
     return found

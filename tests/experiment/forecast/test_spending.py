@@ -15,7 +15,7 @@ from rag_lab.experiment.forecast.work import Work
 from rag_lab.experiment.manifest import now
 from rag_lab.memory.ledger import Caller, Ledger, Made
 from rag_lab.runs.run_folder import BILL_FILE, RunFolder, VariantPlan, write_json
-from rag_lab.runs.run_manifest import COLUMNS, minutes_text, with_total
+from rag_lab.runs.run_manifest import COLUMNS, minutes_text, total
 
 CHAT = "gemini:gemini-2.5-flash"
 CALLS = Work("generate", CHAT, "call", 8, True, 2, 4000, 800, cost_usd=0.0032, minutes=2.0)
@@ -45,7 +45,8 @@ def book(run, n, seconds=2.0, payer="a"):
 
 
 def spent_and_estimated(run):
-    return pd.DataFrame(with_total(spending_rows(run)), columns=list(COLUMNS))
+    rows = spending_rows(run)
+    return pd.DataFrame([*rows, total(rows)] if rows else [], columns=list(COLUMNS))
 
 
 def line(table, purpose):
