@@ -1,4 +1,4 @@
-"""What places of a ranking hold the evidence, and measures of it: by rank, by ir_measures, and at equal text.
+"""What places of a ranking hold the evidence, and measures of it: by rank, by ir_measures, at equal text, by repeats.
 
 The unit of relevance is the evidence item. Going down the ranking, a hit is relevant where it covers an item that no
 hit above it covers; the relevant units of a question are these hits and the items that no hit covers, so the ideal
@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from itertools import combinations
 from typing import Any, ClassVar
 
 from rag_lab.data.labels import distinct
@@ -98,6 +99,8 @@ def is_quote(item: Evidence) -> bool:
 
 _NEEDS: metric.Needs = frozenset({"ranking", "evidence"})
 _EVIDENCE_RECALL = "evidence_recall"
+STABILITY = "retrieval.stability@k"
+ASKED_ONCE = metric.Gap("not_applicable", "two repeats of a question are compared, and it has one; set repeats to 2")
 # Our name -> ir_measures' name.
 _MEASURES = {"ndcg": "nDCG", "mrr": "RR", "map": "AP", "recall": "R", "precision": "P", "success": "Success"}
 CHARACTERS_A_TOKEN = 4
@@ -107,6 +110,7 @@ TEXT_INFOS = tuple(
 INFOS = (
     *(metric.info_of(f"retrieval.{name}@k", _NEEDS) for name in (*_MEASURES, _EVIDENCE_RECALL)),
     *TEXT_INFOS,
+    metric.info_of(STABILITY, frozenset({"ranking"})),
     metric.info_of("retrieval.<measure>", _NEEDS, high=None),
 )
 
@@ -190,12 +194,48 @@ class RetrievalMetric:
             return [metric.Gap("failed", reason)] * len(traces)
 
 
+@dataclass(frozen=True)
+class StabilityMetric:
+    """How much of the first k hits the repeats of a question share: a value of the question, the same for each repeat.
+
+    A hit is its span. Two repeats that find nothing have found the same.
+    """
+
+    name: str
+    k: int
+    needs: metric.Needs = frozenset({"ranking"})
+    is_traced: ClassVar[bool] = True
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the name and the version."""
+        return {"metric": self.name, "version": 1}
+
+    def score(self, traces: Sequence[Trace]) -> list[Score]:
+        """Return one score for each trace, in order; a repeat that failed is in no pair."""
+        gaps = [metric.find_gap(trace, self.needs) for trace in traces]
+        found: dict[str, list[set[Hashable]]] = {}
+        for trace, gap in zip(traces, gaps, strict=True):
+            if gap is None:
+                found.setdefault(trace.question.question_id, []).append({hit.span for hit in trace.ranked[: self.k]})
+        values = {question: _mean_overlap(sets) for question, sets in found.items()}
+        scored = zip(traces, gaps, strict=True)
+        return [metric.scored(one, self.name, gap or values[one.question.question_id]) for one, gap in scored]
+
+
+def _mean_overlap(sets: Sequence[set[Hashable]]) -> float | metric.Gap:
+    """Return the mean of the pairs' Jaccard indices."""
+    overlaps = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(sets, 2)]
+    return sum(overlaps) / len(overlaps) if overlaps else ASKED_ONCE
+
+
 def build(name: str, info: metric.MetricInfo, argument: str, tools: metric.Tools) -> metric.Metric:
     """Return the measure called `name`; `argument` is its cut-off, its tokens, or its own name in ir_measures."""
     if info in TEXT_INFOS:
         measure = _TEXT_COMPUTE[info.name.removeprefix("retrieval.").removesuffix(metric.IN_TOKENS)]
         return metric.TraceMetric(name, info.needs, partial(_measured, measure=measure, n_tokens=int(argument)))
     ours = info.name.removeprefix("retrieval.").removesuffix("@k")
+    if info.name == STABILITY:
+        return StabilityMetric(name, int(argument))
     if ours == _EVIDENCE_RECALL:
         return RetrievalMetric(name, f"R@{argument}", by_item=True)
     return RetrievalMetric(name, f"{_MEASURES[ours]}@{argument}" if ours in _MEASURES else argument)

@@ -22,6 +22,7 @@ from rag_lab.evaluation.registry import (
     split_names,
     with_judges,
 )
+from rag_lab.evaluation.retrieval import ASKED_ONCE
 from rag_lab.evaluation.trace_measures import NOT_HERE
 from rag_lab.models.truncation import estimated_tokens
 
@@ -149,7 +150,11 @@ def test_what_was_foreseen_is_what_happens(metric):
     found = Counter(score.reason for score in scores if score.status == "not_applicable")
     foreseen = {gap.reason: gap.n for gap in expected_gaps([metric], QUESTIONS, ANSWERED)}
     assert foreseen.items() <= found.items()
-    assert set(found) - set(foreseen) <= {"no citation quotes anything", NOT_HERE.reason}  # only an answer can tell
+    assert set(found) - set(foreseen) <= {
+        "no citation quotes anything",
+        NOT_HERE.reason,
+        ASKED_ONCE.reason,
+    }  # only traces can tell
 
 
 def test_nothing_is_foreseen_where_every_question_has_all_and_an_unknown_metric_is_refused():

@@ -2,7 +2,7 @@ import math
 
 import ir_measures
 import pytest
-from factories import make_evidence, make_hit, make_question, make_trace
+from factories import make_evidence, make_failed_trace, make_hit, make_question, make_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -349,3 +349,49 @@ def test_a_budget_is_no_cut_off_by_rank():
 def test_what_cannot_be_read_is_said(name, reason):
     with pytest.raises(ConfigError, match=reason):
         parse_name(name)
+
+
+def repeats_of(name, *pages):
+    question = make_question(name, evidence=())  # it needs no labels
+    found = (tuple(make_hit(page) for page in one) for one in pages)
+    return [make_trace(question, repeat=repeat, ranked=ranked) for repeat, ranked in enumerate(found)]
+
+
+def stability(traces, k):
+    return evaluate(traces, [f"retrieval.stability@{k}"])
+
+
+@given(st.lists(st.lists(st.integers(0, 6), unique=True, max_size=6), min_size=2, max_size=4), st.integers(1, 7))
+def test_stability_is_the_mean_jaccard_index_over_pairs_of_repeats(pages, k):
+    scores = stability(repeats_of("q", *pages), k)
+    marks = [[page in one[:k] for page in range(7)] for one in pages]
+    indices = []
+    for first in range(len(marks)):
+        for second in range(first):
+            both = sum(map(min, marks[first], marks[second]))
+            either = sum(map(max, marks[first], marks[second]))
+            indices.append(both / either if either else 1)
+    (found,) = {score.value for score in scores}
+    assert found == pytest.approx(sum(indices) / len(indices))
+    assert 0 <= found <= 1
+
+
+def test_stability_is_of_each_question_and_leaves_out_what_failed(tmp_path):
+    first, second, third = repeats_of("a", [1, 2], [2, 3], [1, 2])
+    failed = make_failed_trace("retrieve", question=first.question, repeat=3)
+    alone, other = repeats_of("b", [1]), repeats_of("c", [1, 2, 9], [2, 1])
+    asked = [first, *alone, other[0], failed, third, second, other[1]]
+    scores = stability(asked, 2)
+    assert [(score.question_id, score.repeat) for score in scores] == [
+        (t.question.question_id, t.repeat) for t in asked
+    ]
+    by_hand = {"a": (1 / 3 + 1 + 1 / 3) / 3, "c": 1}  # the order of hits does not count, nor what stands behind the cut
+    for score in scores:
+        if score.repeat == 3:
+            assert (score.status, score.reason) == ("failed", "retrieve failed: out of memory")
+        elif score.question_id == "b":
+            assert score.status == "not_applicable" and "set repeats to 2" in score.reason
+        else:
+            assert score.value == pytest.approx(by_hand[score.question_id])
+    kept = [evaluate(asked, ["retrieval.stability@2"], memory=tmp_path / "scores.sqlite") for _ in range(2)]
+    assert kept == [scores, scores]

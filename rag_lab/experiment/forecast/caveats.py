@@ -17,6 +17,7 @@ from rag_lab.errors import ModelError
 from rag_lab.evaluation import cutoff_caveats, registry
 from rag_lab.evaluation.metric import question_gap
 from rag_lab.evaluation.ragas_metrics import SPECS
+from rag_lab.evaluation.retrieval import ASKED_ONCE, STABILITY
 from rag_lab.experiment import design
 from rag_lab.experiment.plan import Plan
 from rag_lab.models import shared, truncation
@@ -172,7 +173,9 @@ def not_applicable_sentences(plan: Plan) -> list[str]:
     for gap, names in variants_of.items():
         in_all = len(names) == len(plan.variants)
         sentences.append(str(gap) if in_all else f"{str(gap)[:-1]} (in {', '.join(names)}).")
-    return sentences
+    once, n = plan.experiment.repeats == 1, len(questions)
+    alone = [one.name for one in plan.metrics if once and one.info.name == STABILITY]
+    return [*sentences, *(str(registry.ExpectedGap(name, n, n, ASKED_ONCE.reason)) for name in alone)]
 
 
 def asked_questions(plan: Plan) -> list[Question]:

@@ -243,6 +243,16 @@ def test_what_no_variant_can_measure_is_said_once(tmp_path):
     assert NO_EVIDENCE in describe(checked)
 
 
+def test_a_comparison_of_repeats_of_which_there_is_one_is_foreseen(tmp_path):
+    metrics = ["retrieval.mrr@10", "retrieval.stability@5"]
+    assert not_applicable_sentences(small_plan(tmp_path, metrics=metrics)) == [
+        NO_EVIDENCE,
+        "Metric retrieval.stability@5 is not applicable to 4 of 4 questions: two repeats of a question are compared, "
+        "and it has one; set repeats to 2.",
+    ]
+    assert not_applicable_sentences(small_plan(tmp_path, metrics=metrics, repeats=2)) == [NO_EVIDENCE]
+
+
 def test_that_labels_name_files_alone_is_said_with_what_cannot_be_measured_by_them(tmp_path):
     metrics = ["retrieval.mrr@10", "ragas.non_llm_context_recall"]
     checked = small_plan(
