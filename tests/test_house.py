@@ -161,7 +161,7 @@ MOST_LINES = {
     "data": 2_167,  # 2_100
     "stages": 4_664,  # 4_100
     "sources": 1_117,  # 700
-    "assistant": 517,  # 750
+    "assistant": 522,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_315,  # 3_500
@@ -170,9 +170,9 @@ MOST_LINES = {
     "comparison": 5_240,  # 4_400
     "report": 3_266,  # 2_700
     "experiment": 8_256,  # 7_600
-    "notebook": 2_759,  # 2_600
+    "notebook": 2_760,  # 2_600
     "testing": 850,  # 1_200
-    "cli": 2_358,  # 2_300
+    "cli": 2_362,  # 2_300
 }
 MOST_MODULES = 277
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

@@ -36,6 +36,7 @@ class SavedTurn:
     answer: str | None = None  # None while it is asked, and where its process was killed
     citations: tuple[Citation, ...] = ()
     seen: tuple[str, ...] = ()
+    thinking: str = ""  # of the model, before it answered: shown, and read by no model
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,15 @@ class Sessions:
         """Return the turns in the order in which they were asked."""
         with opened_store(self.path, _SCHEMA, _MEND) as store:
             rows = store.execute(
-                "SELECT number, question, answer, citations, seen FROM turns WHERE session = ? ORDER BY number",
+                "SELECT number, question, answer, citations, seen, thinking FROM turns WHERE session = ? ORDER BY 1",
                 (session,),
             ).fetchall()
         try:
             return [
-                SavedTurn(n, asked, said, tuple(Citation(**one) for one in json.loads(cited)), tuple(json.loads(seen)))
-                for n, asked, said, cited, seen in rows
+                SavedTurn(
+                    n, q, a, tuple(Citation(**one) for one in json.loads(cited)), tuple(json.loads(seen)), thought
+                )
+                for n, q, a, cited, seen, thought in rows
             ]
         except (ValueError, TypeError):
             raise RagLabError(f"{self.path} is damaged: a turn of {session!r} cannot be read; {_MEND}.") from None
@@ -99,7 +102,8 @@ class Sessions:
                 "SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session,)
             ).fetchone()
             store.execute(
-                "INSERT INTO turns VALUES (?, ?, ?, NULL, '[]', '[]', ?)", (session, last + 1, question, time.time())
+                "INSERT INTO turns VALUES (?, ?, ?, NULL, '[]', '[]', ?, '')",
+                (session, last + 1, question, time.time()),
             )
         return int(last) + 1
 
@@ -108,8 +112,8 @@ class Sessions:
         cited = json.dumps([asdict(citation) for citation in turn.citations])
         with opened_store(self.path, _SCHEMA, _MEND) as store, store:
             store.execute(
-                "UPDATE turns SET answer = ?, citations = ?, seen = ? WHERE session = ? AND number = ?",
-                (turn.answer, cited, json.dumps(turn.seen), session, turn.number),
+                "UPDATE turns SET answer = ?, citations = ?, seen = ?, thinking = ? WHERE session = ? AND number = ?",
+                (turn.answer, cited, json.dumps(turn.seen), turn.thinking, session, turn.number),
             )
 
 
@@ -213,7 +217,8 @@ class Chat:
         self.last = self.pipeline, trace
         if trace.answer is not None:
             seen = {passage.source for passage in trace.passages} | {name for turn in before for name in turn.seen}
-            turn = SavedTurn(number, text, trace.answer.text, quoted_citations(trace), tuple(sorted(seen)))
+            answer = trace.answer
+            turn = SavedTurn(number, text, answer.text, quoted_citations(trace), tuple(sorted(seen)), answer.thinking)
             self._sessions.answer(self.session, turn)
         return trace
 

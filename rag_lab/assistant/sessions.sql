@@ -4,5 +4,5 @@ CREATE TABLE IF NOT EXISTS sessions (
 );
 CREATE TABLE IF NOT EXISTS turns (
     session TEXT NOT NULL, number INTEGER NOT NULL, question TEXT NOT NULL, answer TEXT, citations TEXT NOT NULL,
-    seen TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, number)
+    seen TEXT NOT NULL, at REAL NOT NULL, thinking TEXT NOT NULL, PRIMARY KEY (session, number)
 );

@@ -30,6 +30,7 @@ _LINES, _ROOM = 3, 6  # lines of each passage; of the screen, for the question a
 _HELP = """\
 /set KEY=VALUE   change a setting for the turns to come
 /again           answer the last question once more, under the settings of now
+/thinking        show what the model thought before the last answer
 /export FILE     write the turns as follow-up questions with labels
 /quit            leave; the session is kept"""
 
@@ -190,6 +191,9 @@ def chat(
                 if last is not None:
                     new, old = ({one.parent_id for one in each.passages} for each in (trace, last[1]))
                     typer.echo(f"(of the passages that are read, {len(new - old)} came and {len(old - new)} went)")
+            elif command == "/thinking":
+                thought = next((one.thinking for one in reversed(talk.turns) if one.answer), "")
+                typer.echo(thought or "(the last answer has no thinking)")
             elif command == "/export":
                 typer.echo(f"{talk.export(rest.strip() or f'{talk.session}.jsonl')} questions were written.")
             elif command.startswith("/"):

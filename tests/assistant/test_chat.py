@@ -20,6 +20,7 @@ from rag_lab.data.questions_file import read_questions
 from rag_lab.errors import ConfigError, DamagedFile
 from rag_lab.models.protocols import ChatReply
 from rag_lab.models.remote.openai import OpenAIChat
+from rag_lab.notebook.views.data_view import chat_view
 from rag_lab.pipeline import Pipeline
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
@@ -139,6 +140,34 @@ def test_what_came_from_a_file_that_is_gone_is_not_read_again(folder, tmp_path):
     (folder / "secret.txt").unlink()
     (folder.parent / "attributes.yaml").unlink()
     assert Chat(pipeline(folder, tmp_path), "s", may_see=()).turns == []
+
+
+def test_a_session_that_goes_on_has_the_thinking_of_its_answers_and_no_model_reads_it(folder, tmp_path):
+    def thinks(request):
+        is_answer = "answer" in request.json_schema["properties"]
+        return f"<think>press first</think>{parrot(request)}" if is_answer else parrot(request)
+
+    model = ScriptedChat(thinks)
+    chat = Chat(pipeline(folder, tmp_path, model), "s", may_see=("board",))
+    chat.ask("How hard does the press push?")
+    chat.ask("What does it cost?")
+    again = Chat(pipeline(folder, tmp_path), "s", may_see=("board",))
+    assert [turn.thinking for turn in again.turns] == ["press first"] * 2
+    folded = [one for one in chat_view(again).folded if "Thinking" in one[0]]
+    assert folded == [("1. Thinking", "press first"), ("2. Thinking", "press first")]
+    assert not any("press first" in one.content for request in model.requests for one in request.messages)
+    assert Chat(pipeline(folder, tmp_path), "s", may_see=()).turns == []  # who may not see the files sees no thought
+    Chat(pipeline(folder, tmp_path, answer__name="extract"), "s", may_see=("board",)).again()
+    assert [turn.thinking for turn in again.turns] == ["press first", ""]
+
+
+def test_a_file_of_an_earlier_form_is_a_sentence(folder, tmp_path):
+    Chat(pipeline(folder, tmp_path), "s")
+    with sqlite3.connect(tmp_path / "sessions.sqlite") as database:
+        database.execute("ALTER TABLE turns DROP COLUMN thinking")
+    for does in (lambda: Sessions(tmp_path).turns("s"), lambda: Sessions(tmp_path).ask("s", "q")):
+        with pytest.raises(DamagedFile, match="move it away, and conversations begin anew"):
+            does()
 
 
 def test_two_processes_in_one_session_lose_no_turn(folder, tmp_path):

@@ -151,12 +151,13 @@ def _profile_facts(profile: CorpusProfile) -> list[tuple[str, str]]:
 
 
 def chat_view(chat: Chat) -> View:
-    """Return the turns in order, each with what its answer cites folded below."""
+    """Return the turns in order; the thinking and the sources of each are folded below."""
     facts, folded = [], []
     for turn in chat.turns:
         answer = "not answered yet" if turn.answer is None else turn.answer
         facts += [(f"{turn.number}. You", turn.question), ("Answer", answer)]
-        folded += [(f"{turn.number}. {title}", text) for title, text in _sources(turn.citations)]
+        below = [*([("Thinking", turn.thinking)] if turn.thinking else ()), *_sources(turn.citations)]
+        folded += [(f"{turn.number}. {title}", text) for title, text in below]
     changes = ", ".join(f"{one.key} = {one.value}" for one in chat.pipeline.config.changes())
     return View(f"Session {chat.session}", tuple(facts), notes=(f"Settings: {changes}",), folded=tuple(folded))
 
