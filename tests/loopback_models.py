@@ -20,6 +20,7 @@ from rag_lab.testing.doubles import HashEmbedder, OverlapScorer
 
 Json = dict[str, Any]
 _LEAST_READ = 7  # tokens of a prompt
+_NOTHING_MORE = {"content": "", "thinking": ""}  # the last line of a stream of Ollama's tells its counts
 _OLLAMA_WINDOW = 4096  # where a request asks for none
 _OLLAMA_DETAILS = {"family": "tiny", "format": "gguf", "parameter_size": "1.2M", "quantization_level": "Q4_K_M"}
 
@@ -116,7 +117,8 @@ def running_server(
             self.close_connection = self.close_connection or reply.endless or reply.dies_after is not None
             try:
                 self.send_response(reply.status)
-                kind = "text/event-stream" if reply.raw is None and text is found else "application/json"
+                stream = "application/x-ndjson" if self.path.startswith("/api/") else "text/event-stream"
+                kind = stream if reply.raw is None and text is found else "application/json"
                 for name, value in {"Content-Type": kind, **reply.headers}.items():
                     self.send_header(name, value)
                 if not reply.endless:
@@ -289,7 +291,7 @@ def _listed(name: str) -> Json:
     return {"name": name, "model": name, "digest": digest, "size": 1_234_567, "details": _OLLAMA_DETAILS}
 
 
-def _chat(body: Json, reply: Scripted) -> Json:
+def _chat(body: Json, reply: Scripted) -> Json | str:
     options, last = body.get("options") or {}, body["messages"][-1]
     sent = sum(len(f"{each.get('content', '')} {each.get('thinking', '')}".split()) for each in body["messages"])
     left, window = options.get("num_predict", 128), options.get("num_ctx", _OLLAMA_WINDOW)
@@ -298,14 +300,20 @@ def _chat(body: Json, reply: Scripted) -> Json:
     text, after = _first(reply.text, left)
     is_cut = after == 0 and (thinking, text) != (reply.thinking if thinks else "", reply.text)
     message = {"role": "assistant", "content": text, **({"thinking": thinking} if thinking else {})}
-    return {
-        "model": body["model"],
+    known = {"model": body["model"], "created_at": "2026-11-27T12:00:00Z"}
+    whole = known | {
         "message": message,
         "done": True,
         "done_reason": "length" if is_cut else reply.finish,
         "prompt_eval_count": sent if sent <= window else window // 2 + 2,
         "eval_count": len(f"{thinking} {text}".split()),
     }
+    if not body.get("stream"):
+        return whole
+    pieces = [{"content": "", "thinking": piece} for piece in re.findall(r"(?s).{1,5}", thinking)]
+    pieces += [{"content": piece} for piece in re.findall(r"(?s).{1,5}", text)]
+    lines = [known | {"message": {"role": "assistant"} | piece, "done": False} for piece in pieces]
+    return "".join(f"{json.dumps(line)}\n" for line in [*lines, whole | {"message": message | _NOTHING_MORE}])
 
 
 def _first(text: str, n: int) -> tuple[str, int]:

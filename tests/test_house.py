@@ -155,7 +155,7 @@ MOST_LINES = {
     "ground": 1_410,  # 1_100
     "_kit": 1_911,  # 1_800
     "memory": 1_166,  # 1_300
-    "models": 7_062,  # 7_300
+    "models": 7_071,  # 7_300
     "stores": 1_553,  # 1_500
     "corpus": 4_814,  # 4_600
     "data": 2_167,  # 2_100
@@ -165,7 +165,7 @@ MOST_LINES = {
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_315,  # 3_500
-    "evaluation": 2_959,  # 3_300
+    "evaluation": 2_956,  # 3_300
     "runs": 1_304,  # 1_200
     "comparison": 5_240,  # 4_400
     "report": 3_266,  # 2_700
@@ -178,7 +178,7 @@ MOST_MODULES = 277
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 19  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 18  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

@@ -217,15 +217,12 @@ class StabilityMetric:
         for trace, gap in zip(traces, gaps, strict=True):
             if gap is None:
                 found.setdefault(trace.question.question_id, []).append({hit.span for hit in trace.ranked[: self.k]})
-        values = {question: _mean_overlap(sets) for question, sets in found.items()}
+        values: dict[str, float | metric.Gap] = {}
+        for question, sets in found.items():
+            overlaps = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(sets, 2)]
+            values[question] = sum(overlaps) / len(overlaps) if overlaps else ASKED_ONCE
         scored = zip(traces, gaps, strict=True)
         return [metric.scored(one, self.name, gap or values[one.question.question_id]) for one, gap in scored]
-
-
-def _mean_overlap(sets: Sequence[set[Hashable]]) -> float | metric.Gap:
-    """Return the mean of the pairs' Jaccard indices."""
-    overlaps = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(sets, 2)]
-    return sum(overlaps) / len(overlaps) if overlaps else ASKED_ONCE
 
 
 def build(name: str, info: metric.MetricInfo, argument: str, tools: metric.Tools) -> metric.Metric:

@@ -160,7 +160,8 @@ def event_hooks(
     def read(response: Any) -> None:
         """Read a reply whole, but a stream with a listener by piece; of a failure, the status is enough."""
         library = importlib.import_module(type(response).__module__.partition(".")[0])
-        is_stream = "event-stream" in response.headers.get("Content-Type", "") and LISTENER.get() is not None
+        kind = response.headers.get("Content-Type", "")
+        is_stream = kind.partition(";")[0].endswith(("event-stream", "ndjson")) and LISTENER.get() is not None
         if response.is_success and is_stream:
             found, close = chunks_of(response, response.stream), response.stream.close
             methods = {"__iter__": lambda self: found, "close": lambda self: close()}

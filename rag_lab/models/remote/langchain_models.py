@@ -20,7 +20,7 @@ from rag_lab._kit.registry import Kind, Module
 from rag_lab.errors import ConfigError, ModelError
 from rag_lab.models import prices, protocols, truncation
 from rag_lab.models.providers import CHAT_MODELS, EMBEDDERS
-from rag_lab.models.remote import replies
+from rag_lab.models.remote import http, replies
 from rag_lab.models.remote.retries import CallFailed, RemoteModel, in_parallel
 from rag_lab.redaction import hide_known, holds_secret, names_secret, one_line
 
@@ -155,19 +155,26 @@ class LangChainChat(RemoteModel):
 
     def invoke(self, messages: list[BaseMessage], request: protocols.ChatRequest) -> AIMessage:
         """Return the model's reply to this request. Providers override it where options are not enough."""
-        listener = protocols.LISTENER.get()
-        if listener is None or request.thinking:
-            message: AIMessage = self._client.invoke(messages, **self.call_options(request))
+        return self.ask_client(messages, self.call_options(request), whole=request.thinking)
+
+    def ask_client(self, messages: list[BaseMessage], options: Mapping[str, Any], *, whole: bool = False) -> AIMessage:
+        """Return the reply; unless it is asked for as a `whole`, who listens gets the text so far with each piece."""
+        listener = None if whole else protocols.LISTENER.get()
+        if listener is None:
+            message: AIMessage = self._client.invoke(messages, **options)
             return message
         try:
-            pieces = self._client.stream(messages, **self.call_options(request), **self.streaming)
+            pieces = self._client.stream(messages, **{**options, **self.streaming})
             message = next(pieces)
             for piece in pieces:
                 message = message + piece
                 listener(hide_known(message.text))
+            if not {"finish_reason", "done_reason"} & message.response_metadata.keys():
+                raise http.BadReply("the server's reply ends in the middle")
             return message
-        finally:
+        except BaseException:
             protocols.LISTENER.set(None)  # another attempt is asked for as a whole
+            raise
 
     def reply_to(self, request: protocols.ChatRequest) -> protocols.ChatReply:
         """Return the reply to one request, by one call. Providers that need more calls for it override it."""

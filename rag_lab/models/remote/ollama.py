@@ -276,6 +276,7 @@ class OllamaChat(OllamaModel, LangChainChat):
     """
 
     constrains_json = True
+    streaming: Mapping[str, Any] = {"stream": True}
     defaults = RemoteOptions(context=8192, concurrency=1, timeout_s=300.0)
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -353,22 +354,22 @@ class OllamaChat(OllamaModel, LangChainChat):
         self, messages: list[BaseMessage], request: ChatRequest, most_tokens: int, *, think: bool | str
     ) -> AIMessage:
         """Return the reply of one call with its tokens of thought, by bytes, and those of the prompt without effect."""
-        options = {
+        settings = {
             "num_ctx": self.context_tokens,
             "num_predict": most_tokens,
             "temperature": request.temperature,
             "seed": request.seed,
             **request.sampling,
         }
-        message: AIMessage = self._client.invoke(
-            messages,
-            stream=False,
-            options=options,
-            format=dict(request.json_schema) if request.json_schema is not None else None,
-            keep_alive=self.keep_alive,
-            reasoning=True,  # keep what it thinks, also where it was asked not to
-            think=think,
-        )
+        options = {
+            "stream": False,
+            "options": settings,
+            "format": dict(request.json_schema) if request.json_schema is not None else None,
+            "keep_alive": self.keep_alive,
+            "reasoning": True,  # keep what it thinks, also where it was asked not to
+            "think": think,
+        }
+        message = self.ask_client(messages, options)
         most_sent = truncation.request_tokens(request)
         most_sent += sum(truncation.estimated_tokens(_thinking(each)) for each in messages)
         thinking, usage = _thinking(message), message.usage_metadata
