@@ -38,6 +38,7 @@ OTHERS = {
     "corpus.chunk_tokens": 64,
     "corpus.readers": {".log": "text"},
     "query.class_to_hyde": ALL_ON,
+    "query.temperature": 0.5,
     "retrieval.analyzer": "english",
     "store.url": "http://localhost:8000",
 }

@@ -77,6 +77,7 @@ class QueryConfig(Section):
         description="which classes get HyDE when hyde is `classified`; overrides the model's suggestion",
     )
     phrasings: int = Field(0, ge=0, le=8, description="other phrasings of the question that are searched, too")
+    temperature: float = Field(0.0, ge=0, le=2, description="of rewrites and phrasings; 0 is greedy")
     hyde_max_tokens: int = Field(96, ge=8, le=4096, description="length of a hypothetical document")
     hyde_n: int = Field(1, ge=1, le=16, description="documents a question; the mean of several, sampled, is searched")
     hyde_with_query: bool = Field(False, description="whether what is searched counts in that mean as one more")

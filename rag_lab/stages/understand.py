@@ -55,7 +55,7 @@ def understand_stages(parts: base.Parts) -> tuple[base.Stage, base.Stage]:
         prompt, writes = parts.prompts.get("understanding"), LlmUnderstanding.writes
         llm = {
             "llm": lambda: LlmUnderstanding(
-                parts.chat("understanding", UNDERSTAND), parts.seed, prompt, only_follow_ups
+                parts.chat("understanding", UNDERSTAND), parts.seed, prompt, only_follow_ups, query.temperature
             )
         }
         custom = partial(
@@ -64,7 +64,7 @@ def understand_stages(parts: base.Parts) -> tuple[base.Stage, base.Stage]:
         understand = base.stage_of(UNDERSTANDINGS, UNDERSTAND, query.understanding, parts, llm, custom)
     if query.phrasings:
         chat, prompt = parts.chat("understanding", REPHRASE), parts.prompts.get("phrasings")
-        rephrase = Rephrase(chat, query.phrasings, parts.seed, prompt)
+        rephrase = Rephrase(chat, query.phrasings, parts.seed, prompt, query.temperature)
     return understand, rephrase
 
 
@@ -85,6 +85,7 @@ class LlmUnderstanding(base.ChatStage):
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of the one that is built in
     only_follow_ups: bool = False
+    temperature: float = 0.0
 
     PROMPTS = PROMPT_VERSION
     name = UNDERSTAND
@@ -99,7 +100,7 @@ class LlmUnderstanding(base.ChatStage):
         values = {"question": text, "history": memory.turns, "summary": memory.summary, "classes": QUERY_CLASSES}
         messages = self.prompt.messages(values) if self.prompt else understanding_messages(text, memory)
         seed = self.seed + trace.repeat
-        return [ChatRequest(messages, max_tokens=128, seed=seed, json_schema=UNDERSTANDING_SCHEMA)]
+        return [ChatRequest(messages, 128, self.temperature, seed, json_schema=UNDERSTANDING_SCHEMA)]
 
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Return the understanding, or a fallback."""
@@ -152,6 +153,7 @@ class Rephrase(base.ChatStage):
     n: int
     seed: int = 0
     prompt: ChatTemplate | None = None  # in place of the one that is built in
+    temperature: float = 0.0
 
     PROMPTS = PROMPT_VERSION
     name = REPHRASE
@@ -171,7 +173,7 @@ class Rephrase(base.ChatStage):
             )
             messages = base.few_shot(_PHRASING, shots, f"Question: {query}\nPhrasings: {self.n}")
         max_tokens, seed = _TOKENS_PER_PHRASING * self.n, self.seed + trace.repeat
-        return [ChatRequest(messages, max_tokens=max_tokens, seed=seed, json_schema=phrasing_schema(self.n))]
+        return [ChatRequest(messages, max_tokens, self.temperature, seed, json_schema=phrasing_schema(self.n))]
 
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> base.Outcome:
         """Return those phrasings that are not blank, the query, or each other, or a fallback."""

@@ -73,6 +73,7 @@ VALUES = {
     "query.hyde_with_query": [False, True],
     "query.class_to_hyde": [RULE, dict.fromkeys(RULE, True)],
     "query.phrasings": [0, 1],
+    "query.temperature": [0.0, 0.7],
     "models.understanding": [CHAT, OTHER_CHAT],
     "models.hyde": [CHAT, OTHER_CHAT],
     "models.generation": [CHAT, OTHER_CHAT],

@@ -52,6 +52,14 @@ def test_what_is_remembered_reaches_the_model_and_the_wording_is_kept():
     assert "and its pressure?" in request.messages[-1].content
 
 
+def test_repeats_that_are_sampled_have_seeds_of_their_own_and_phrasings_too():
+    model = ScriptedChat([json.dumps(GOOD)] * 2 + [of("a", "b")] * 2)
+    traces = [Trace(Question("q", "belt?"), repeat=n, search_query="belt?") for n in range(2)]
+    LlmUnderstanding(model, seed=5, temperature=0.7).run(traces)
+    Rephrase(model, 2, seed=5, temperature=0.7).run(traces)
+    assert [(one.seed, one.temperature) for one in model.requests] == [(5, 0.7), (6, 0.7)] * 2
+
+
 def test_every_class_has_as_many_examples_as_any_other():
     counts = {name: sum(example[1] == name for example in EXAMPLES) for name in QUERY_CLASSES}
     assert len(set(counts.values())) == 1
