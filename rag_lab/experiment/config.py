@@ -14,7 +14,7 @@ import yaml
 from pydantic import Field, ValidationInfo, field_validator
 
 import rag_lab
-from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping
+from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping, read_shipped
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULE, CLUSTER_RULES
@@ -26,6 +26,7 @@ from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS, Claim
 
 Pairs = tuple[tuple[str, str], ...]  # (variant, against)
 PAIRS_RULE = "must be `all`, `baseline`, or a list of pairs of variants, as [[b, a]]"
+SAYS: dict[str, str] = read_shipped(Path(__file__).with_name("sentences.yaml"))  # templates of longer sentences
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
 # In place of a field that is missing or wrong, so that the rest of the file can still be checked.
@@ -244,10 +245,7 @@ def _refuse_objects(value: Any) -> None:
         for inner in value.values() if isinstance(value, Mapping) else value:
             _refuse_objects(inner)
     elif not isinstance(value, str | int | float | bool | Path | None):
-        raise ConfigError(
-            f"The experiment holds {value!r:.80}, which the kernels of a sweep cannot import: put its class into a "
-            "file in this folder and name it, as in `my_file:MyClass`; `rag_lab.compare` takes objects as they are."
-        )
+        raise ConfigError(SAYS["object"].format(value=value))
 
 
 def _design_problems(config: ExperimentConfig) -> list[str]:

@@ -19,7 +19,7 @@ from rag_lab.evaluation import registry
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.experiment import questions as asking
 from rag_lab.experiment.built_in_designs import RACING
-from rag_lab.experiment.config import Draft, ExperimentConfig, Given, Pairs, folder_of, read_experiment
+from rag_lab.experiment.config import SAYS, Draft, ExperimentConfig, Given, Pairs, folder_of, read_experiment
 from rag_lab.experiment.design import Expansion, ExperimentError, Variant, Wanted, expand, expand_list, variant_id
 from rag_lab.experiment.stage_identities import Readers, limit_problems, model_problem, models_used, run_once
 from rag_lab.models import shared
@@ -179,15 +179,12 @@ def plan(
         parsed = tuple(map(registry.parse_name, config.metrics))
         expansion = run_once(expansion, readers_of(config, dataset, asked.proof, asked.answered))
         n_variants, n_asked = len(expansion.variants), len(asked.proof) + len(asked.rounds[-1] if asked.rounds else ())
-        if asked.rounds and (problem := asking.variants_problem(n_variants, config.design)):
-            raise ExperimentError(name, [problem])
+        if asked.rounds and n_variants < 3:  # the baseline among them
+            too_few = SAYS["few_to_search" if config.design in asking.SEARCHES else "few_to_race"]
+            raise ExperimentError(name, [too_few.format(design=config.design, n=n_variants)])
         if (n := n_variants * n_asked * config.repeats) > MAX_ASKED:
-            problem = (
-                f"The plan asks {n_variants:,} variants x {n_asked:,} questions x {config.repeats:,} repeats = {n:,} "
-                f"times, and at most {MAX_ASKED:,} are allowed; lower limits.questions, repeats or the number of "
-                "variants."
-            )
-            raise ExperimentError(name, [problem])
+            of = {"variants": n_variants, "questions": n_asked, "repeats": config.repeats, "n": n, "most": MAX_ASKED}
+            raise ExperimentError(name, [SAYS["too_many"].format(**of)])
         parts = (config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart)
         return Plan(*parts, named)
 

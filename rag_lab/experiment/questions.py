@@ -9,7 +9,7 @@ from rag_lab.data.sampling import clusters_of, shuffled, stratified
 from rag_lab.errors import ConfigError
 from rag_lab.evaluation.registry import ParsedName, applies, parse_name
 from rag_lab.experiment.built_in_designs import MIN_ROUND, OPTUNA, RACING, STAGED, RaceConfig, stages_of
-from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.config import SAYS, ExperimentConfig
 from rag_lab.experiment.design import ExperimentError
 from rag_lab.records import Question
 
@@ -65,18 +65,6 @@ def deciding(metrics: Sequence[str]) -> ParsedName | None:
     return next((metric for metric in map(parse_name, metrics) if not metric.info.is_cost), None)
 
 
-def variants_problem(n_variants: int, design: str = RACING) -> str:
-    """Return why among so many variants, the baseline among them, nothing can be chosen, or ''."""
-    if n_variants >= 3:
-        return ""
-    if design in SEARCHES:
-        return f"design: {design} chooses among at least three variants, and there are {n_variants}; take one_factor."
-    return (
-        "race: a race chooses among at least two variants beside the baseline that can differ, and there are "
-        f"{n_variants} with it; take the design one_factor."
-    )
-
-
 def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, answers: bool = True) -> RaceQuestions:
     """Return the questions of the rounds and of the proof; samples are fixed by seed and questions.
 
@@ -87,11 +75,7 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
     if metric is None:
         raise ExperimentError("race", ["race: no metric decides who is dropped; give one that measures no cost first."])
     if experiment.design == RACING and metric.info.scale.width is None:
-        problem = (
-            f"race: {metric.name} has no range, without which no difference of means has a bound that holds at every "
-            "look; put a metric with a range first, or take the design grid."
-        )
-        raise ExperimentError("race", [problem])
+        raise ExperimentError("race", [SAYS["no_range"].format(metric=metric.name)])
     usable = [one for one in questions if applies(metric, one, answers)]
     limits = [experiment.limits.questions, experiment.limits.answers if metric.info.reads_answers else None]
     most = min([len(usable), *(n for n in limits if n is not None)])
@@ -104,11 +88,8 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
         choose, shorter = f"choose: {n_text} choose", "let fewer choose"
         if experiment.design == RACING:
             choose, shorter = f"race: the rounds take {n_text}", "give shorter rounds"
-        problem = (
-            f"{choose} and the proof needs {MIN_PROOF} others, {needed} in all, but {metric.name} can be measured "
-            f"on {most:,} within the limits; ask more, {shorter}, or take the design grid."
-        )
-        raise ExperimentError("race", [problem])
+        of = {"choose": choose, "others": MIN_PROOF, "needed": needed, "metric": metric.name, "most": most}
+        raise ExperimentError("race", [SAYS["too_few"].format(**of, shorter=shorter)])
     clusters, by_lot = clusters_of(questions, experiment.clusters) or {}, experiment.design == RACING
     drawn = shuffled(usable, experiment.seed) if by_lot else stratified(usable, len(usable), experiment.seed)
     units: dict[tuple[str, str], list[str]] = {}  # clusters stay whole, so that a round may hold a few more
@@ -121,40 +102,26 @@ def race_questions(questions: Sequence[Question], experiment: ExperimentConfig, 
         rounds = (*rounds, tuple(taken))
     if experiment.design == STAGED:
         rounds = rounds * max(1, len(stages_of(experiment.factors)))
-    return _with_proof(rounds, questions, experiment, metric, clusters, answers)
-
-
-def _with_proof(
-    rounds: tuple[tuple[str, ...], ...],
-    questions: Sequence[Question],
-    experiment: ExperimentConfig,
-    metric: ParsedName,
-    clusters: Mapping[str, str],
-    answers: bool,
-) -> RaceQuestions:
     chose = frozenset(rounds[-1])
     shared = {clusters[name] for name in chose if name in clusters}
     beside = frozenset(name for name, cluster in clusters.items() if cluster in shared) - chose
     others = [one for one in questions if one.question_id not in chose | beside]
     given = experiment.limits
     left = {"questions": given.questions} | ({"answers": given.answers} if metric.info.reads_answers else {})
-    limits = given.model_copy(update={name: n and max(0, n - len(chose)) for name, n in left.items()})
-    proof, answered = choose_questions(others, experiment.model_copy(update={"limits": limits}), answers)
+    of_proof = given.model_copy(update={name: n and max(0, n - len(chose)) for name, n in left.items()})
+    proof, answered = choose_questions(others, experiment.model_copy(update={"limits": of_proof}), answers)
     asked = [one for one in others if one.question_id in set(proof)]
     scored = [one.question_id for one in asked if applies(metric, one, one.question_id in set(answered))]
     n_clusters = len({clusters.get(name, ("alone", name)) for name in scored})
     if len(scored) < MIN_PROOF or (clusters and n_clusters < MIN_CLUSTERS):
-        found, needed = counted(len(scored), "question"), counted(MIN_PROOF, "question")
+        found, wanted = counted(len(scored), "question"), counted(MIN_PROOF, "question")
         if clusters:
-            found, needed = f"{found} in {counted(n_clusters, 'cluster')}", f"{needed} in {MIN_CLUSTERS} clusters"
+            found, wanted = f"{found} in {counted(n_clusters, 'cluster')}", f"{wanted} in {MIN_CLUSTERS} clusters"
         who, shorter = "race: the rounds", "give shorter rounds"
         if experiment.design in SEARCHES:
             who, shorter = "choose: those that choose", "let fewer choose"
-        problem = (
-            f"{who} take {counted(len(chose), 'question')}, whole clusters where there are any, and leave {found} "
-            f"on which {metric.name} can be measured, while the proof needs {needed}; ask more, or {shorter}."
-        )
-        raise ExperimentError("race", [problem])
+        of = {"who": who, "n": counted(len(chose), "question"), "found": found, "metric": metric.name}
+        raise ExperimentError("race", [SAYS["short_proof"].format(**of, needed=wanted, shorter=shorter)])
     return RaceQuestions(rounds, proof, answered, {CHOSE: chose} | ({BESIDE: beside} if beside else {}))
 
 
@@ -172,8 +139,5 @@ def objective_problems(experiment: ExperimentConfig) -> list[str]:
         first = deciding(metrics)
         names = {name for name in metrics if first and deciding([name]) and deciding([name]) == first}
         if first and not found and not names & set(given):
-            found.append(
-                f"objectives: {first.name} decides what is proven, so that it must be one of them; name it, or put "
-                "another metric first."
-            )
+            found.append(SAYS["objectives"].format(metric=first.name))
     return found

@@ -80,19 +80,10 @@ class Gate:
         counts = both.groupby(["variant_id", "state", "state_now"], sort=False).size().sort_values(ascending=False)
         ended = counts.reset_index(name="n").itertuples(index=False)
         moved = tuple((str(v), STATE_NAMES[a].name, STATE_NAMES[b].name, f"{n:,}") for v, a, b, n in ended)
-        return [
-            Table(f"{names[1]} minus {names[0]}", header, rows, names=2, words=1),
-            Table(
-                "The questions that lost the most", ("variant", "question", *names), self._worst_questions(), names=2
-            ),
-            Table("Evidence that ended elsewhere", ("variant", *names, "pieces"), moved, names=3),
-        ]
-
-    def _worst_questions(self) -> tuple[tuple[str, ...], ...]:
         first, metric = self.found.first, self.found.first.main_metric
         scores = self.found.scores[self.found.scores["metric"] == metric]
         wide = scores.pivot_table("value", "question_id", "variant_id", "mean")
-        rows: list[tuple[str, ...]] = []
+        worst: list[tuple[str, ...]] = []
         for plan in first.variants:
             before, now = (f"{name}/{plan.variant_id}" for name in self.found.names)
             if before in wide and now in wide:
@@ -100,5 +91,9 @@ class Gate:
                 change = first.sign(metric or "") * (both[now] - both[before])
                 for question in change[change < 0].sort_values(kind="stable").index[:_MOST_QUESTIONS]:
                     values = (plain(both.at[question, one]) for one in (before, now))
-                    rows.append((plan.variant_id, str(question), *values))
-        return tuple(rows)
+                    worst.append((plan.variant_id, str(question), *values))
+        return [
+            Table(f"{names[1]} minus {names[0]}", header, rows, names=2, words=1),
+            Table("The questions that lost the most", ("variant", "question", *names), tuple(worst), names=2),
+            Table("Evidence that ended elsewhere", ("variant", *names, "pieces"), moved, names=3),
+        ]

@@ -103,3 +103,9 @@ class TruncationRecord:
                 asked.append(sum(max(0, one.truncated_tokens - n) for one, n in zip(searched, chunks, strict=True)))
         truncated = [tokens for tokens in asked if tokens]
         return cls(model, found.total, len(given), given_cut, len(asked), len(truncated), sum(truncated))
+
+
+# What a variant's record says of it; nothing where no search asked an embedding model, or its window is not known.
+TRUNCATION = "unread", TruncationRecord, "what it says was not read names no chunks"
+# Which evidence, by its place from 0, no passage of an index holds.
+NOT_INDEXED = "not_indexed", dict[str, list[int]], "what it says is not indexed names no evidence"

@@ -25,7 +25,7 @@ from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import find_info
 from rag_lab.records import MOST_ID_CHARS, Trace
 from rag_lab.redaction import hide_known_json, visible_json
-from rag_lab.runs.omissions import SamePipeline, TruncationRecord
+from rag_lab.runs.omissions import SamePipeline
 from rag_lab.runs.variant_files import Questions, read_traces
 
 if TYPE_CHECKING:
@@ -185,15 +185,6 @@ class RunFolder:
         """Return the texts of ranked passages that nobody read, of all variants, by the id of what was retrieved."""
         paths = (self.variant_dir(variant.variant_id) / PASSAGES_FILE for variant in self.variants)
         return {key: str(text) for path in paths if path.is_file() for key, text in read_json(path).items()}
-
-    def not_indexed(self, variant_id: str) -> dict[str, list[int]] | None:
-        """Return which evidence, by its place from 0, no passage of an index holds; None where that is not recorded."""
-        damage = "what it says is not indexed names no evidence"
-        return self.recorded(variant_id, "not_indexed", dict[str, list[int]], damage)
-
-    def truncation(self, variant_id: str) -> TruncationRecord | None:
-        """Return what a variant recorded; None where no search asked an embedding model, or its window is not known."""
-        return self.recorded(variant_id, "unread", TruncationRecord, "what it says was not read names no chunks")
 
     def recorded(self, variant_id: str, key: str, kind: type[Recorded], damage: str) -> Recorded | None:
         """Return what a variant's record says under `key`; None where it recorded nothing of it."""

@@ -6,6 +6,7 @@ import pytest
 
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.records import Question, Score, Trace
+from rag_lab.runs.omissions import NOT_INDEXED
 from rag_lab.runs.run_folder import RunFolder, VariantPlan, known_name, run_name, strict_json, write_json
 from rag_lab.runs.variant_files import write_scores, write_traces
 
@@ -139,15 +140,15 @@ def test_what_is_not_indexed_is_read_from_the_record_where_it_says_it_and_is_no_
     variant_id = run.variants[0].variant_id
     folder = run.variant_dir(variant_id)
     folder.mkdir(parents=True, exist_ok=True)
-    assert run.not_indexed(variant_id) is None
+    assert run.recorded(variant_id, *NOT_INDEXED) is None
     write_json(folder / "record.json", {"traces": 1})
-    assert run.not_indexed(variant_id) is None
+    assert run.recorded(variant_id, *NOT_INDEXED) is None
     write_json(folder / "record.json", {"not_indexed": {"q1": [0, 2]}})
-    assert run.not_indexed(variant_id) == {"q1": [0, 2]}
+    assert run.recorded(variant_id, *NOT_INDEXED) == {"q1": [0, 2]}
     for damaged in (["q1"], {"q1": 0}, {"q1": ["first"]}, "q1"):
         write_json(folder / "record.json", {"not_indexed": damaged})
         with pytest.raises(DamagedFile, match="not indexed"):
-            run.not_indexed(variant_id)
+            run.recorded(variant_id, *NOT_INDEXED)
 
 
 def test_a_name_stays_with_the_folder_and_two_folders_of_one_name_differ(tmp_path):

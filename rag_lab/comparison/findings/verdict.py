@@ -252,11 +252,9 @@ def truncation_sentences(comparison: Comparison) -> list[str]:
             by, model = corpus.asked_tokens / corpus.asked_cut, short_name(corpus.model)
             found.append(SAYS["longer_queries"].format(corpus=corpus, model=model, by=by))
         for stage, part in one.stages.items():
-            of = part.text("questions")
-            found.append(f"{stage_name(stage)}: its model did not read all of its input: {of}.")
+            found.append(SAYS["stage_cut"].format(stage=stage_name(stage), by=part.tokens / part.n, part=part))
         for metric, part in one.metrics.items():
-            of = part.text("scores")
-            found.append(f"{metric}: the model did not read all of its input: {of}, which judge a part.")
+            found.append(SAYS["metric_cut"].format(metric=metric, by=part.tokens / part.n, part=part))
         for sentence in found:
             told.setdefault(sentence, []).append(comparison.codes[variant])
     everyone = len(comparison.variants)

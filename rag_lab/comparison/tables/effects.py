@@ -3,10 +3,12 @@
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import counted, listing, some_of, with_interval
 from rag_lab.comparison.tables.bounds import bound_arms
 from rag_lab.comparison.tables.costs import Price, average
@@ -16,6 +18,7 @@ from rag_lab.statistics import effects as designs
 from rag_lab.statistics import non_inferiority
 from rag_lab.statistics.verdict import NO_DIFFERENCE
 
+_NOTES: dict[str, str] = read_shipped(Path(__file__).with_suffix(".yaml"))
 _NAMED = 3  # interactions that one effect is confounded with, and pairs of interactions
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 Key = tuple[str, str, str]  # metric, factor and level; or metric, variant and what it is compared with
@@ -116,31 +119,12 @@ def planned_effects(tables: RunTables) -> EffectsFound:
     absent = [plan.variant_id for plan in tables.variants if plan.variant_id not in scored]
     left_out = f" Without scores and left out: {', '.join(map(tables.name, absent))}." if absent else ""
     fraction = fraction_sentence(list(factors.levels), list(factors.runs)) if factors.kind == "fraction" else ""
-    note = _note(factors, fraction, not effects) + left_out
-    return EffectsFound(factors.kind, note, fraction if effects else "", tuple(effects))
-
-
-def _note(factors: designs.Factors, fraction: str, without_effects: bool) -> str:
-    if factors.kind == "fraction":
-        return (
-            f"{fraction} Each effect is averaged over the runs that "
-            "there are. All effects are on the questions that every variant has scored. The effects that are told "
-            "are the primary family of tests in the metric that decides."
-        )
+    start = f"{factors.reason[:1].upper()}{factors.reason[1:]}, so "
     if factors.kind in designs.GRIDS:
-        full = "a full grid" if factors.kind == "grid" else f"a grid in which {factors.reason}"
-        return (
-            f"The variants make {full}, so each effect is averaged over the other modules, and how it changes "
-            "beside another module is measured too. All effects are on the questions that every variant has scored. "
-            "Main effects and interactions in the metric that decides are the primary family of tests."
-        )
-    if factors.kind == "one_factor":
-        return (
-            "One module was changed at a time, so each effect is that of its change alone; whether modules add up or "
-            "get in each other's way was not measured (`design: grid` does)."
-        )
-    told = "what each one adds cannot be told" if without_effects else "only single changes from the baseline are told"
-    return f"{factors.reason[:1].upper()}{factors.reason[1:]}, so {told}."
+        start = "a full grid" if factors.kind == "grid" else f"a grid in which {factors.reason}"
+    kind = {"nested": "grid", "other": "other" if effects else "nothing"}.get(factors.kind, factors.kind)
+    note = _NOTES[kind].format(fraction=fraction, start=start) + left_out
+    return EffectsFound(factors.kind, note, fraction if effects else "", tuple(effects))
 
 
 def sentences(

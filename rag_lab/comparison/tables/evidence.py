@@ -20,6 +20,7 @@ from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.data.labels import distinct
 from rag_lab.evaluation.retrieval import Part, covers, first_ranks
 from rag_lab.records import QUERY_CLASSES, Evidence, Hit, Passage, Question, Span, Trace
+from rag_lab.runs.omissions import NOT_INDEXED
 from rag_lab.stages.stage import OFF
 
 State = Literal[
@@ -168,7 +169,7 @@ def waterfall(tables: RunTables) -> Waterfall:
     ran = [plan.variant_id for plan in tables.variants if tables.traces[plan.variant_id]]
     rows = []
     for variant_id in ran:
-        config, missing = tables.run.config(variant_id), tables.run.not_indexed(variant_id) or {}
+        config, missing = tables.run.config(variant_id), tables.run.recorded(variant_id, *NOT_INDEXED) or {}
         final_k = None if config is None else config.rerank.final_k
         for trace in tables.traces[variant_id]:
             name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
@@ -180,7 +181,7 @@ def waterfall(tables: RunTables) -> Waterfall:
     return Waterfall(
         tables.run.baseline,
         pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state", "cut"]),
-        tuple(variant_id for variant_id in ran if tables.run.not_indexed(variant_id) is None),
+        tuple(variant_id for variant_id in ran if tables.run.recorded(variant_id, *NOT_INDEXED) is None),
     )
 
 

@@ -12,7 +12,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.evaluation import cutoff_caveats, judge_check, registry
 from rag_lab.evaluation.metric import model_name
 from rag_lab.models.truncation import NOTICED, percent
-from rag_lab.runs.omissions import SEARCHES, TruncationRecord
+from rag_lab.runs.omissions import SEARCHES, TRUNCATION, TruncationRecord
 from rag_lab.stages.steps import stage_name
 
 
@@ -23,10 +23,6 @@ class StageTruncation:
     tokens: int
     n: int
     runs: int
-
-    def text(self, what: str) -> str:
-        """Say so; `what` ran, as questions."""
-        return f"{self.tokens / self.n:,.0f} tokens on average, of {self.n:,} of {self.runs:,} {what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ def truncations(tables: RunTables) -> dict[str, VariantTruncation]:
         records = [one for one in records if one.stage not in SEARCHES]
         scores = tables.scores[tables.scores["variant_id"] == plan.variant_id]
         found[plan.variant_id] = VariantTruncation(
-            tables.run.truncation(plan.variant_id),
+            tables.run.recorded(plan.variant_id, *TRUNCATION),
             _truncation_by([one.stage for one in records], [one.truncated_tokens for one in records]),
             _truncation_by(scores["metric"].tolist(), scores["truncated_tokens"].tolist()),
         )

@@ -19,7 +19,7 @@ import rag_lab
 from rag_lab._kit import digest, registry
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import DatasetError, RagLabError
-from rag_lab.experiment.config import NOTEBOOK, checkout_file
+from rag_lab.experiment.config import NOTEBOOK, SAYS, checkout_file
 from rag_lab.experiment.executors.local import Done, Job, Origin
 from rag_lab.experiment.manifest import code_digest
 from rag_lab.memory import results
@@ -80,21 +80,13 @@ class Task:
         here = _versions(checkout_file(NOTEBOOK), Path(beside))
         other = next((what for what, value in self.versions.items() if value and here.get(what) != value), "")
         if other == "custom modules":
-            raise RagLabError(
-                f"The run {self.origin.run} has custom modules beside its experiment, and they are not in "
-                f"{Path(beside)}; copy the folder of the experiment here and name it with --beside."
-            )
+            raise RagLabError(SAYS["custom_modules"].format(run=self.origin.run, folder=Path(beside)))
         if other:
-            raise RagLabError(
-                f"The {other} is another here ({here[other][:12]}) than where {self.origin.run} was started "
-                f"({self.versions[other][:12]}), so scores could differ; install the same here."
-            )
+            ours, theirs = here[other][:12], self.versions[other][:12]
+            raise RagLabError(SAYS["other_version"].format(what=other, ours=ours, run=self.origin.run, theirs=theirs))
         ledger = self.environment.get(LEDGER_VARIABLE, "")
         if ledger and not os.environ.get("RAG_LAB_STORE") and not Path(ledger).parent.is_dir():
-            raise RagLabError(
-                f"The ledger of {self.origin.run}, {ledger}, cannot be seen from here, so its limits would not hold; "
-                "share its folder, or set RAG_LAB_STORE to a database that all machines see."
-            )
+            raise RagLabError(SAYS["no_ledger"].format(run=self.origin.run, ledger=ledger))
         out = folder / "variants" / self.name
         out.mkdir(parents=True)
         places = {_OUT: str(out), _DATASET: str(_dataset(self.origin, dataset))}
@@ -135,14 +127,8 @@ def _dataset(origin: Origin, given: str) -> Path:
             found = Dataset.load(name)
             if found.digest == origin.dataset_digest:
                 return found.location.resolve()
-            raise RagLabError(
-                f"{found.location} is another {origin.dataset} than that of {origin.run}: a file of it was changed, "
-                "added or left out; copy the dataset here as it is there, and name it with --dataset."
-            )
-    raise RagLabError(
-        f"The dataset {origin.dataset} of {origin.run} is not here ({', '.join(tried)}); copy it here, and name it "
-        "with --dataset."
-    )
+            raise RagLabError(SAYS["other_dataset"].format(found=found.location, origin=origin))
+    raise RagLabError(SAYS["no_dataset"].format(origin=origin, tried=", ".join(tried)))
 
 
 class BadArchiveError(RagLabError):
@@ -154,10 +140,7 @@ def pack(done: Done) -> str:
     folder = done.job.output.parent
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and _NAME.fullmatch(path.name)]
     if (size := sum(path.stat().st_size for path in files)) > MOST_BYTES:
-        raise BadArchiveError(
-            f"The results are {size / 1e9:.1f} GB, and {MOST_BYTES / 1e9:.1f} GB can be sent; ask fewer questions, or "
-            "run the sweep with --executor local."
-        )
+        raise BadArchiveError(SAYS["large_results"].format(size=size / 1e9, most=MOST_BYTES / 1e9))
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for path in files:

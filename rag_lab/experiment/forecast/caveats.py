@@ -19,6 +19,7 @@ from rag_lab.evaluation.metric import question_gap
 from rag_lab.evaluation.ragas_metrics import SPECS
 from rag_lab.evaluation.retrieval import ASKED_ONCE, STABILITY
 from rag_lab.experiment import design
+from rag_lab.experiment.config import SAYS
 from rag_lab.experiment.plan import Plan
 from rag_lab.models import shared, truncation
 from rag_lab.pipeline import Pipeline
@@ -89,19 +90,14 @@ def truncation_sentences(found: Sequence[TruncationFound], plan: Plan) -> list[s
         ours = [one.total for one in found if one.model == model and not one.is_sample]
         shares = [one.share_truncated for one in ours]
         if len(ours) > 1 and reliability.is_unlike(min(shares), max(shares)):
-            sentences.append(
-                f"What {truncation.short_name(model)} cuts is not alike in the variants, so that their differences are "
-                "of what was cut as well as of how texts were split: compare sizes of which hardly any chunk is longer "
-                f"than {ours[0].limit:,} tokens, or take an embedding model that reads more."
-            )
+            name = truncation.short_name(model)
+            sentences.append(SAYS["cut_unlike"].format(model=name, limit=ours[0].limit))
     asked = sorted({v.config.models.embedding for v in plan.variants if v.config.searches_vectors})
     with modules_from(plan.folder):
         unknown = [one for one in asked if truncation.most_tokens(shared.embedder(one)) is None]
     if unknown:
-        sentences.append(
-            f"How much {listing([truncation.short_name(one) for one in unknown])} reads of a chunk is not known here, "
-            "before a first use or at all: what it cuts is counted when it runs, if it says so by then."
-        )
+        names = listing([truncation.short_name(one) for one in unknown])
+        sentences.append(SAYS["cut_unknown"].format(models=names))
     return sentences
 
 
@@ -110,10 +106,8 @@ def refusals(found: Sequence[TruncationFound], plan: Plan) -> list[str]:
     sentences = []
     for one in (one for one in found if one.total.n_longer > 0):
         if refused := [each.variant_id for each in one.variants if each.config.on_truncation == "refuse"]:
-            sentences.append(
-                f"{_sentence(one, plan)[:-1]}, which on_truncation of {listing(refused)} refuses: shorten the "
-                f"{one.whose}, choose a model that reads more, or set on_truncation to count."
-            )
+            of = {"cut": _sentence(one, plan)[:-1], "variants": listing(refused), "whose": one.whose}
+            sentences.append(SAYS["cut_refused"].format(**of))
     return sentences
 
 
@@ -208,32 +202,19 @@ def declared_sentences(plan: Plan) -> list[str]:
     primary = plan.deciding_metric
     if len(plan.variants) == 1:
         return [f"Primary: {primary.name}, of one variant; nothing is compared."]
-    level = "Each of the two has its own 5% for what is called a difference by chance."
-    if plan.experiment.strict:
-        level = (
-            "Strict: of 5% for all that is called a difference by chance, 4% are for what is primary, 1% for the rest."
-        )
+    level = SAYS["level_strict" if plan.experiment.strict else "level"]
     sentences = [f"Primary: {primary.name}, {_family(plan, primary.name)}; all else is secondary. {level}"]
     if plan.margins:
         named = listing([f"{margin:g} in {metric}" for metric, margin in plan.margins.items()])
         sentences.append(f"Margin: {named}; what is not worse by more may be left out.")
     else:
         example = "0.05" if (primary.info.low, primary.info.high) == (0.0, 1.0) else "..."
-        sentences.append(
-            "No margin is declared, so that of no variant it can be said that it may be left out: give the largest "
-            f"loss that you would bear, as in `margin: {{{primary.name}: {example}}}`."
-        )
+        sentences.append(SAYS["no_margin"].format(metric=primary.name, example=example))
     if primary.info.scale.worst is None:
-        sentences.append(
-            f"{primary.name} has no worst value: what fails cannot be counted as one, so that where anything fails "
-            "neither a difference can be called reliable nor a variant be left out."
-        )
+        sentences.append(SAYS["no_worst"].format(metric=primary.name))
     if (n := measured(plan, primary)[1]) < _FEWEST:
         what = counted(n, "question") if plan.experiment.clusters == "none" else f"{n} clusters and single questions"
-        sentences.append(
-            f"{primary.name} can be measured on {what} alone: with fewer than {_FEWEST} no difference can be told from "
-            "chance."
-        )
+        sentences.append(SAYS["few_measured"].format(metric=primary.name, what=what, fewest=_FEWEST))
     return sentences
 
 

@@ -8,7 +8,7 @@ from rag_lab.data.sampling import cluster_proposal, clusters_of, clusters_senten
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_check import judge_warnings
 from rag_lab.experiment.built_in_designs import STAGED, stages_of
-from rag_lab.experiment.config import Limits
+from rag_lab.experiment.config import SAYS, Limits
 from rag_lab.experiment.forecast import caveats
 from rag_lab.experiment.forecast.cost_estimate import TITLES, UNKNOWN, CostEstimate, amount_text, estimate
 from rag_lab.experiment.forecast.work import PlanTree, Work, branch_of
@@ -149,31 +149,11 @@ def race_notes(plan: Plan) -> list[str]:
         asked = repeats * sum(n_new * n_variants for _, n_new, n_variants in _counts(plan))
         whole = full_plan(plan)
         full = repeats * len(whole.questions) * len(whole.variants)
-        return [
-            f"Each round measures {metric} alone and drops who is shown to be worse than another, never the baseline; "
-            "the best by its mean of those left and the baseline are then asked the questions of the proof, which "
-            "chose nothing. Variants beside them have no proof. What is left to do is counted as if nobody were "
-            "dropped.",
-            f"A variant is asked a question {asked:,} times at most; all variants on all {len(whole.questions):,} "
-            f"questions would be {full:,} times, so that {1 - asked / full:.0%} are saved at least.",
-        ]
-    if design == STAGED:
-        how = (
-            f"Each stage varies its factors beside what the stages before it have chosen, and the best mean in "
-            f"{metric} is carried on; its variants are named, and counted below, as if no stage found anything better "
-            "than the baseline."
-        )
-    else:
-        names = " and ".join(one.name for one in aims(plan))
-        how = (
-            f"The trials are to improve {names}; which they are depends on their results. The variants that are named, "
-            "and counted below, were drawn at random in their place."
-        )
-    return [
-        how,
-        f"The means that choose prove nothing. The best in {metric} and the baseline are then asked the questions of "
-        "the proof, which chose nothing: one comparison.",
-    ]
+        of = {"asked": asked, "n": len(whole.questions), "full": full, "saved": 1 - asked / full}
+        return [SAYS["race"].format(metric=metric), SAYS["race_asks"].format(**of)]
+    names = " and ".join(one.name for one in aims(plan))
+    how = SAYS["stages" if design == STAGED else "trials"].format(metric=metric, names=names)
+    return [how, SAYS["search_proof"].format(metric=metric)]
 
 
 def cost_table(bill: CostEstimate) -> Table:
@@ -199,10 +179,7 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
     """Return what the numbers of a bill rest on, and which limits they pass."""
     notes = []
     if any(row.at_most or (row.calls and not row.tokens_measured) for row in bill.rows):
-        notes.append(
-            f"{AT_MOST} at most: a stage that waits for another's result is counted as if it needed every call, and "
-            "prompts and replies, until a sweep has measured them, as long as the settings let them become."
-        )
+        notes.append(SAYS["at_most"].format(sign=AT_MOST))
     notes += [
         f"Thinking: at most {min(row.thinking_tokens, row.tokens_out):,} of the tokens that {row.purpose} writes."
         for row in bill.rows
@@ -216,10 +193,7 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
             if price and price != "free":
                 usd = amount_text("cost_usd", price.cost_usd(row.embedded_tokens, 0))
                 by = f" by {price.table} of {price.checked}"
-            notes.append(
-                f"Embedding by {row.model} reads at most {row.embedded_tokens:,} tokens, {usd} dollars{by}; limits and "
-                "what is spent leave that out."
-            )
+            notes.append(SAYS["embedding"].format(row=row, usd=usd, by=by))
     unmeasured = ", ".join(dict.fromkeys(row.purpose for row in bill.rows if row.minutes is None))
     on_top = "Loading, embedding, reranking and notebooks come on top."
     if machine := bill.machine:
@@ -227,10 +201,7 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
         embedding, notebooks, report, total = (amount_text("minutes", one) for one in (*minutes, sum(minutes)))
         named = f"embedding {embedding}, notebooks {notebooks}, start, scores and report {report}"
         assumed = f"; {listing(machine.assumed)} assumed, until a sweep here has measured it" if machine.assumed else ""
-        on_top = (
-            f"On top, without jobs side by side, {total}: {named}{assumed}. Loading chat models and reranking are not "
-            "counted."
-        )
+        on_top = SAYS["on_top"].format(total=total, named=f"{named}{assumed}")
     took = f"Model calls take {amount_text('minutes', bill.minutes)} minutes, one after the other."
     if unmeasured:
         took = f"How long model calls take is not known; the first sweep measures {unmeasured}."
@@ -245,10 +216,7 @@ def cost_notes(bill: CostEstimate, limits: Limits) -> list[str]:
         limit = getattr(limits, name)
         if limit is not None and amount is not None and amount > limit:
             wanted = f"{amount_text(name, amount)} {TITLES.get(name, name)}"
-            notes.append(
-                f"limits.{name} = {limit:g} is less than the {wanted} above: the sweep may stop there, and goes on "
-                "once the limit is raised."
-            )
+            notes.append(SAYS["limit"].format(name=name, limit=limit, wanted=wanted))
     return notes
 
 

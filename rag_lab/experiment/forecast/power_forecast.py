@@ -17,7 +17,7 @@ from rag_lab.comparison.tables.reliability import not_compared
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.registry import ParsedName
-from rag_lab.experiment.config import ExperimentConfig
+from rag_lab.experiment.config import SAYS, ExperimentConfig
 from rag_lab.experiment.forecast.caveats import measured
 from rag_lab.experiment.plan import Plan
 from rag_lab.report.table import Table
@@ -267,15 +267,10 @@ def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT
     """Return what the columns mean and what follows, or what to do where nothing is known of the spread."""
     if not forecast.rows:
         why = f" ({forecast.source})" if forecast.source else ""
-        what_to_do = (
-            f"What it can show is not known before the variants have been seen on {LEAST_QUESTIONS} questions{why}: "
-            f"`{command} --pilot {LEAST_QUESTIONS}` asks them, and --from takes an earlier run."
-        )
+        what_to_do = SAYS["no_spread"].format(n=LEAST_QUESTIONS, why=why, command=command)
         return [what_to_do] if forecast.compares else []
-    legend = "can show: the smallest true difference that is found with a power of 0.8."
-    if any(row.power is not None for row in forecast.rows):
-        legend += ' power: the chance of "not worse by more than the margin" if nothing differs; takes: the questions'
-        legend += " that give it 0.8."
+    has_power = any(row.power is not None for row in forecast.rows)
+    legend = SAYS["can_show"] + (f" {SAYS['power']}" if has_power else "")
     notes, by_reason, others = [legend, *_fewer(forecast)], dict[tuple[str, str], list[str]](), dict[str, list[str]]()
     for metric, of_metric in groupby(forecast.rows, key=lambda row: row.metric):
         rows = list(of_metric)
@@ -290,11 +285,7 @@ def power_notes(forecast: PowerForecast, command: str = "rag-lab plan EXPERIMENT
     notes += [f"Not plannable: {listing(metrics)}, as {why}." for why, metrics in others.items()]
     if forecast.lacks and all(row.margin is None for row in forecast.rows):
         metric, tenth = forecast.rows[0].metric, plain(forecast.lacks / _TENTH)
-        notes.append(
-            f"A margin is the largest loss of {metric} that you would accept for the seconds and tokens that a module "
-            f"costs. The baseline lacks {plain(forecast.lacks)} to the best value: a tenth of that is `margin: "
-            f"{{{metric}: {tenth}}}`. Choose it before the run."
-        )
+        notes.append(SAYS["margin"].format(metric=metric, lacks=plain(forecast.lacks), tenth=tenth))
     return notes
 
 
@@ -333,18 +324,14 @@ def _fewer(forecast: PowerForecast) -> list[str]:
         needs = [(all_, half, alone) for all_, half, alone in rows if all_ and half and alone]
         if len(needs) > 1:
             all_, half, alone = (_two_digits(max(n)) for n in zip(*needs, strict=True))
-            sentences.append(
-                f"All {len(needs)} comparisons of {metric} take {all_:,} questions for the margin, "
-                f"{-(-len(needs) // 2)} of them {half:,}, one alone {alone:,}: name fewer variants, or ask more."
-            )
+            of = {"n": len(needs), "metric": metric, "all": all_, "half_n": -(-len(needs) // 2), "half": half}
+            sentences.append(SAYS["fewer_variants"].format(**of, alone=alone))
     if forecast.fewer_variants:
         half_off, one_off = (f"{share:.0%}" for share in forecast.fewer_variants)
         smaller = f"the smallest difference is {half_off} smaller, with one alone {one_off}"
         sentences.append(f"With half of the comparisons {smaller}.")
     if forecast.fewer_metrics:
-        sentences.append(
-            f"In one of the other metrics, named without the rest of them, it is {forecast.fewer_metrics:.0%} smaller."
-        )
+        sentences.append(SAYS["fewer_metrics"].format(share=forecast.fewer_metrics))
     return sentences
 
 

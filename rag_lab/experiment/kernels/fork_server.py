@@ -204,10 +204,11 @@ def serve_jobs(wire: socket.socket) -> None:
     for name in _NO_FORMATS:
         if sys.modules[name] is None:
             del sys.modules[name]
-    from rag_lab.report.page.templates import compile_templates
+    from rag_lab.report.page.templates import environment
     from rag_lab.statistics.intervals import draw_ahead
 
-    compile_templates(_TEMPLATES)
+    for name in _TEMPLATES:  # compiled before they are needed
+        environment().get_template(name)
     gc.freeze()
     gc.enable()
     heard, tell = os.pipe()

@@ -125,10 +125,7 @@ def alone_in_store(path: Path) -> Iterator[str]:
     key = f"sweep {name}"
     if not memory.claim([key], 1):
         others = ", ".join(map(str, memory.holders([key])))
-        raise RagLabError(
-            f"Another sweep is running in {path}, by {others}; wait for it (a minute, where its machine is gone), or "
-            "give another folder with --out."
-        )
+        raise RagLabError(config.SAYS["held_in_store"].format(path=path, others=others))
     with memory.keeping([key]):
         yield name
 
@@ -147,9 +144,7 @@ def locked(path: Path) -> Iterator[None]:
         with FileLock(path / files.LOCK_FILE, timeout=0):
             yield
     except Timeout:
-        raise RagLabError(
-            f"Another sweep is running in {path}; wait for it, or give another folder with --out."
-        ) from None
+        raise RagLabError(config.SAYS["held"].format(path=path)) from None
 
 
 def choose_then_prove(checked: Plan, run: files.RunFolder, options: run_options.RunOptions) -> files.RunFolder:

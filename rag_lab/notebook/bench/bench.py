@@ -104,7 +104,18 @@ class BenchWidget(KeptWidget):
                 case "pin":
                     bench.pin(str(value))
                 case "try":
-                    self._try_on(value, str(message.get("metrics", "")))
+                    if not isinstance(value, int) or isinstance(value, bool) or value < 2:
+                        raise ConfigError(f"A comparison takes 2 questions or more, got {escape(str(value))!s:.40}.")
+                    names = [name.strip() for name in str(message.get("metrics", "")).split(",") if name.strip()]
+                    wanted = (value, tuple(names), bench.toggles.side_by_side)
+                    minutes = bench.seconds_to_try * min(value, len(bench.questions)) / 60
+                    is_long = minutes > _LONG_MINUTES and wanted != self._warned  # only when it is asked for once more
+                    self._warned = wanted if is_long else None
+                    if is_long:
+                        again = "press Try on again to begin, or try fewer questions"
+                        bench.say(f"This takes about {minutes:,.0f} minutes: {again}.")
+                    else:
+                        bench.try_on(value, names, wait=False)
                 case "variants":
                     self.variants = [[one.variant_id, safe(one.label)] for one in RunFolder.open(str(value)).variants]
                 case "load":
@@ -114,20 +125,6 @@ class BenchWidget(KeptWidget):
         except RagLabError as error:
             bench.say(str(error), is_bad=True)
         self.heard += 1  # so that a control is set back also where nothing has changed
-
-    def _try_on(self, n: Any, metrics: str) -> None:
-        """Compare; where that takes over two minutes, only when it is asked for once more."""
-        if not isinstance(n, int) or isinstance(n, bool) or n < 2:
-            raise ConfigError(f"A comparison takes 2 questions or more, got {escape(str(n))!s:.40}.")
-        bench, names = self._bench, [name.strip() for name in metrics.split(",") if name.strip()]
-        wanted = (n, tuple(names), bench.toggles.side_by_side)
-        minutes = bench.seconds_to_try * min(n, len(bench.questions)) / 60
-        if minutes > _LONG_MINUTES and wanted != self._warned:
-            bench.say(f"This takes about {minutes:,.0f} minutes: press Try on again to begin, or try fewer questions.")
-            self._warned = wanted
-            return
-        self._warned = None
-        bench.try_on(n, names, wait=False)
 
     def refresh(self) -> None:
         """Send how the bench stands; while something runs, the result at most a few times a second."""

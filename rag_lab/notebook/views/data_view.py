@@ -94,7 +94,27 @@ def _counted(names: Iterable[str]) -> str:
 
 def profile_view(profile: CorpusProfile) -> Page:
     """Return what a corpus is like, what to set and why, and what is wrong with its files."""
-    facts, text = _profile_facts(profile), TextView()
+    analyzer, text = analyzer_for("auto", profile.language), TextView()  # a language may be declared by its code
+    language = (profile.language if analyzer == "unicode" else analyzer).capitalize()
+    types = ", ".join(
+        f"{count:,} {suffix.removeprefix('.') or 'without a suffix'}" for suffix, count in profile.files.items()
+    )
+    unused = sum(profile.files.values()) - profile.n_used
+    source = "as dataset.yaml says" if profile.declared else "detected"
+    languages = ", ".join(
+        f"{name.capitalize() or 'not told'} in {counted(n, 'file')}" for name, n in profile.languages.items()
+    )
+    facts = [
+        ("files", f"{types}{f'; {unused:,} of them cannot be used' if unused else ''}"),
+        ("text", f"{profile.n_pages:,} pages (with files without pages), {profile.n_words:,} words"),
+        ("language", f"{language or 'none of most texts'}, {source}; {languages}"),
+        ("tables", f"on {profile.n_tables:,} of {profile.n_pages:,} pages, as far as their text tells"),
+        ("headings", f"in {profile.n_headings:,} of {counted(profile.n_used, 'file')}"),
+        ("scans", some_of([f"{name} ({pages})" for name, pages in profile.scans.items()]) or "none"),
+        ("same content", "; ".join(" = ".join(names) for names in profile.same[:5]) or "none"),
+        ("near copies", "; ".join(map(str, profile.similar[:5])) or "none"),
+        *((length.what, str(length)) for length in profile.lengths),
+    ]
     flags = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in profile.settings.items())
     advised: dict[str, list[Any]] = {
         "Set": [item for item in profile.advice if item.key],
@@ -124,30 +144,6 @@ def profile_view(profile: CorpusProfile) -> Page:
 def profile_page(profile: CorpusProfile) -> str:
     """Return a profile as a page that needs nothing else."""
     return replace(profile_view(profile), template="profile_page.html").to_html()
-
-
-def _profile_facts(profile: CorpusProfile) -> list[tuple[str, str]]:
-    analyzer = analyzer_for("auto", profile.language)  # a language may be declared by its code
-    language = (profile.language if analyzer == "unicode" else analyzer).capitalize()
-    types = ", ".join(
-        f"{count:,} {suffix.removeprefix('.') or 'without a suffix'}" for suffix, count in profile.files.items()
-    )
-    unused = sum(profile.files.values()) - profile.n_used
-    source = "as dataset.yaml says" if profile.declared else "detected"
-    languages = ", ".join(
-        f"{name.capitalize() or 'not told'} in {counted(n, 'file')}" for name, n in profile.languages.items()
-    )
-    return [
-        ("files", f"{types}{f'; {unused:,} of them cannot be used' if unused else ''}"),
-        ("text", f"{profile.n_pages:,} pages (with files without pages), {profile.n_words:,} words"),
-        ("language", f"{language or 'none of most texts'}, {source}; {languages}"),
-        ("tables", f"on {profile.n_tables:,} of {profile.n_pages:,} pages, as far as their text tells"),
-        ("headings", f"in {profile.n_headings:,} of {counted(profile.n_used, 'file')}"),
-        ("scans", some_of([f"{name} ({pages})" for name, pages in profile.scans.items()]) or "none"),
-        ("same content", "; ".join(" = ".join(names) for names in profile.same[:5]) or "none"),
-        ("near copies", "; ".join(map(str, profile.similar[:5])) or "none"),
-        *((length.what, str(length)) for length in profile.lengths),
-    ]
 
 
 def chat_view(chat: Chat) -> View:

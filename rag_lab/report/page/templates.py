@@ -43,7 +43,7 @@ _MOST_TICKS = 5
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     """Return the environment of the templates; every value is escaped, a missing one is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -90,21 +90,15 @@ def _environment() -> Environment:
     return environment
 
 
-def compile_templates(names: Sequence[str]) -> None:
-    """Compile templates before they are needed, as where processes that need them are forked."""
-    for name in names:
-        _environment().get_template(name)
-
-
 def render(template: str, **values: Any) -> str:
     """Render one of this folder's templates; no secret and no control character stands in what it gives."""
-    return shown(_environment().get_template(template).render(**values))
+    return shown(environment().get_template(template).render(**values))
 
 
 @cache
 def macro(template: str, name: str) -> Callable[..., Markup]:
     """Return a macro of one of this folder's templates; it hides nothing, as the page that it stands in does."""
-    found: Callable[..., Markup] = getattr(_environment().get_template(template).make_module(), name)
+    found: Callable[..., Markup] = getattr(environment().get_template(template).make_module(), name)
     return found
 
 

@@ -21,7 +21,7 @@ from rag_lab.records import Hit, Question, StageRecord, Trace
 from rag_lab.report.compare_text import screen
 from rag_lab.report.page.report_page import to_html, to_markdown
 from rag_lab.report.shown_comparison import compare
-from rag_lab.runs.omissions import TruncationRecord
+from rag_lab.runs.omissions import TRUNCATION, TruncationRecord
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder
 from rag_lab.runs.variant_files import read_traces, write_traces
 
@@ -233,9 +233,9 @@ def test_a_record_that_is_damaged_is_named(ran: Any, damage: Any) -> None:
     path = ran.variant_dir("large") / RECORD_FILE
     path.write_text(json.dumps({"unread": damage}))
     with pytest.raises(DamagedFile, match="record.json"):
-        ran.truncation("large")
+        ran.recorded("large", *TRUNCATION)
     path.write_text("{}")
-    assert ran.truncation("large") is None
+    assert ran.recorded("large", *TRUNCATION) is None
 
 
 ANSWERS = "ragas.semantic_similarity"

@@ -15,6 +15,7 @@ from rag_lab.comparison.comparison import read_comparison
 from rag_lab.comparison.tables.evidence import NO_CLASS, STATES, fates, in_reach, unindexed
 from rag_lab.data.labels import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
+from rag_lab.runs.omissions import NOT_INDEXED
 from rag_lab.runs.run_folder import RunFolder, write_json
 from rag_lab.runs.variant_files import write_traces
 from rag_lab.stages.stage import OFF
@@ -120,7 +121,7 @@ def test_a_run_records_what_its_index_does_not_hold(tmp_path):
         {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "answer.name": "none"}
     )
     found = compare({"base": base, "narrow": base.set("rerank.final_k", 1)}, ["retrieval.ndcg@5"], progress=False)
-    assert RunFolder.open(found.run.path).not_indexed("base") == {"q2": [0]}
+    assert RunFolder.open(found.run.path).recorded("base", *NOT_INDEXED) == {"q2": [0]}
     assert found.evidence.unrecorded == ()
     assert counts(found.evidence.by_variant, variant_id="narrow")["not_indexed"] == 1
 
