@@ -77,7 +77,7 @@ def test_every_kind_of_the_package_is_listed():
     for path in sorted((REPOSITORY / "rag_lab").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         of_data = re.findall(r"^\(?([A-Z_, ]+?),?\)? = kinds_of\(", text, re.MULTILINE)
-        alone = re.findall(r"^(\w+)(?:: \w+)? = Kind\(", text, re.MULTILINE)
+        alone = re.findall(r"^([A-Z]\w*)(?:: \w+)? = Kind\(", text, re.MULTILINE)
         for name in [*alone, *(name for names in of_data for name in names.split(", "))]:
             declared.append(
                 getattr(importlib.import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts)), name)
