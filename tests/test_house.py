@@ -164,17 +164,17 @@ MOST_LINES = {
     "assistant": 522,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
-    "statistics": 3_315,  # 3_500
+    "statistics": 3_309,  # 3_500
     "evaluation": 2_952,  # 3_300
     "runs": 1_301,  # 1_200
-    "comparison": 5_219,  # 4_400
-    "report": 3_255,  # 2_700
-    "experiment": 8_130,  # 7_600
+    "comparison": 5_184,  # 4_400
+    "report": 3_258,  # 2_700
+    "experiment": 8_125,  # 7_600
     "notebook": 2_753,  # 2_600
     "testing": 850,  # 1_200
     "cli": 2_362,  # 2_300
 }
-MOST_MODULES = 277
+MOST_MODULES = 276
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

@@ -228,8 +228,8 @@ def ask(
     variants: Annotated[str | None, typer.Option(metavar="B,A", show_default=False)] = None,
 ) -> None:
     """Draw the answers whose ratings narrow the main comparison most."""
+    from rag_lab.comparison.blind_trials import labelled_pair
     from rag_lab.comparison.comparison import read_comparison
-    from rag_lab.comparison.labelled_answers import labelled_pair
     from rag_lab.errors import ConfigError, unknown_name
     from rag_lab.runs.human_input import ASKED_FILE
     from rag_lab.runs.run_folder import write_json

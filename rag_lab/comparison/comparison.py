@@ -9,7 +9,7 @@ from typing import get_args
 import pandas as pd
 
 from rag_lab._kit.wording import counted
-from rag_lab.comparison import blind_trials, by_question, labelled_answers
+from rag_lab.comparison import blind_trials, by_question
 from rag_lab.comparison.tables import bounds, changes, costs, evidence, pareto, reliability, studies
 from rag_lab.comparison.tables import effects as modules
 from rag_lab.comparison.tables.run_tables import RunTables
@@ -58,7 +58,7 @@ class Comparison(RunTables):
     # What a person preferred, blind, for each pair of variants that was judged with `rag_lab.prefer`.
     preferences = cached_property(blind_trials.preferred)
     # The pair of variants whose answers people rated; None where nobody rated any.
-    rated = cached_property(labelled_answers.labelled_answers)
+    rated = cached_property(blind_trials.labelled_answers)
     # Who judged which metrics, and what its trial says of it.
     judges = cached_property(reliability.judge_notes)
     # In a grid: the gains of single changes added up, and together; None where it has none.

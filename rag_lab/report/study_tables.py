@@ -1,5 +1,6 @@
 """The tables of findings: modules, fronts, reachable gain, evidence, changes, preferences, a HyDE study and a race."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -144,7 +145,9 @@ def evidence_tables(comparison: Comparison) -> list[Table]:
     )
     moves = ("variant", "under the baseline", "under the variant", "pieces")
     why = comparison.why_failed
-    wrong = {one: why.counts(one) for one in dict.fromkeys(variant for variant, _ in why.causes)}
+    wrong: dict[str, Counter[str]] = {}
+    for (variant, _), cause in why.causes.items():
+        wrong.setdefault(variant, Counter())[cause] += 1
     causes = tuple((name(one), f"{n.total():,}", *(f"{n[cause]:,}" for cause in CAUSES)) for one, n in wrong.items())
     return [
         Table("Where evidence is lost", header, by_variant),

@@ -68,12 +68,6 @@ def is_balanced(runs: Sequence[Sequence[Hashable]]) -> bool:
     return all(2 * one.bit_count() == n for one in sums)
 
 
-def aliases_of(effect: Word, among: Sequence[Word]) -> list[Word]:
-    """Return the effects of fewest factors that words make of this one, the shortest first."""
-    found = [effect ^ word for word in among]
-    return sorted((one for one in found if one), key=lambda one: (len(one), sorted(one)))
-
-
 def _bits(values: Sequence[bool]) -> int:
     return sum(1 << place for place, value in enumerate(values) if value)
 

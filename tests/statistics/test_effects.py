@@ -13,7 +13,7 @@ from factories import score_table as scores
 from statsmodels.formula.api import ols
 
 from rag_lab.comparison.tables.effects import sentences
-from rag_lab.statistics.effects import aliases_of, contrasts, factor_values, is_balanced, read_factors, words
+from rag_lab.statistics.effects import contrasts, factor_values, is_balanced, read_factors, words
 
 SCORES = {
     name: float(value)
@@ -214,9 +214,8 @@ def values(runs):
     return {f"v{n}": dict(zip(NAMES, map(str, run), strict=True)) for n, run in enumerate(runs)}
 
 
-def test_words_are_the_products_that_do_not_vary_and_make_the_aliases():
+def test_words_are_the_products_that_do_not_vary():
     assert words(HALF) == [frozenset(range(4))]
-    assert aliases_of(frozenset({0}), words(HALF)) == [frozenset({1, 2, 3})]
     assert words(list(product((0, 1), repeat=4))) == []
     assert is_balanced(HALF) and not is_balanced(HALF[:7])
     assert words([(0, 1), (0, 0)]) == [frozenset({0})]

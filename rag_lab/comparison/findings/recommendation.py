@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from rag_lab._kit.wording import DASH, counted, listing, number, p_text, plain, short_verdict, signed, with_interval
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.trace_findings import answers_sentence, gain_sentences, labels_wanted, largest_loss
-from rag_lab.comparison.findings.verdict import FEW, measures_cutting
+from rag_lab.comparison.findings.verdict import FEW, SAYS, measures_cutting
 from rag_lab.comparison.findings.verdict_sentences import Choices, Verdict, choices_of, margin_sentence, module_rows
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.costs import Price, index_sentences, latency_text, surplus
@@ -223,10 +223,8 @@ def _keep_reference(choices: Choices) -> Recommendation:
     widest = max(ends, key=lambda one: sign * ends[one])
     gain = "No 95% interval leaves a gain open."
     if sign * ends[widest] > 0:
-        gain = (
-            f"The largest gain that a 95% interval leaves open is {signed(ends[widest])}, of "
-            f"{comparison.called(widest)}, which {choices.surplus(widest).sentence}."
-        )
+        name, does = comparison.called(widest), choices.surplus(widest).sentence
+        gain = SAYS["largest_gain"].format(gain=signed(ends[widest]), name=name, does=does)
     told = [gain, *choices.savings(), *choices.margin_not_met()]
     verdicts = {one.row["verdict"] for one in rows.values()}
     if n < FEW and not verdicts & {"better", "worse"}:
@@ -274,10 +272,8 @@ def _near_best(choices: Choices) -> Recommendation | None:
     failed, least = int(row["n_failed"]), comparison.called(str(row["against"]))
     failures = f", {failed} of them failed and counted against it" if failed else ""
     others = f"each of the {len(rows) - 1} other variants, least clearly {least}" if len(rows) > 2 else least
-    told = [
-        f"The margin holds against {others} (margin {row['margin']:g}; one-sided corrected p "
-        f"{p_text(row['p_corrected'])}; {counted(int(row['n']), 'question')}{failures})."
-    ]
+    n, p_value = f"{counted(int(row['n']), 'question')}{failures}", p_text(row["p_corrected"])
+    told = [SAYS["margin_holds"].format(others=others, margin=row["margin"], p_value=p_value, n=n)]
     against = {best: f"{comparison.called(best)}, which has the best mean,"}
     if chosen not in choices.better:  # else the headline says what it takes more than the reference
         against[comparison.run.baseline] = "the baseline"
@@ -305,10 +301,8 @@ def next_command(comparison: Comparison) -> str:
     if more <= 0 or needed > MOST:
         return ""
     if more > unasked:
-        return (
-            f"To settle {one.called} takes about {asked + more:,} questions, if it differs by as much as was seen, and "
-            f"{run.dataset} has {asked + unasked:,}: write {more - unasked:,} more, and run the sweep again."
-        )
+        of = {"n": asked + more, "dataset": run.dataset, "has": asked + unasked, "more": more - unasked}
+        return SAYS["write_more"].format(name=one.called, **of)
     names = [name for name in (one.variant_id, one.against_id) if name != run.baseline]
     path = run.file or f"results/{run.name}/experiment.yaml"
     command = [

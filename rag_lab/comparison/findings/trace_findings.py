@@ -127,23 +127,13 @@ def evidence_sentences(comparison: Comparison) -> list[str]:
     if found.unrecorded:
         every = set(found.unrecorded) == set(found.by_variant["variant_id"])
         where = "by this run" if every else f"for {listing([codes[name] for name in found.unrecorded])}"
-        told.append(
-            f"What the index holds was not recorded {where}, so what was not found may be missing from it; a new run "
-            "records it."
-        )
+        told.append(SAYS["unrecorded"].format(where=where))
     if found.cut:  # which budget was short: the tokens, or the number of passages
         pieces = listing([f"{codes[name]} {cut:,} of {all_of:,}" for name, (cut, all_of) in found.cut.items()])
-        told.append(
-            f"Of the pieces lost in the budget, {pieces} ranked among the first `rerank.final_k` and did not fit in "
-            "`answer.context_tokens`; the rest ranked below."
-        )
+        told.append(SAYS["cut"].format(pieces=pieces))
     why = comparison.why_failed
     if why.causes:
-        told.append(
-            f"An answer is wrong where {why.metric} is in the worse half of its scale ({plain(why.middle)}). Missing: "
-            "right with the labelled evidence alone and on top of what was found; crowded out: right with it alone, "
-            "wrong on top; ignored: wrong with it alone."
-        )
+        told.append(SAYS["why_wrong"].format(metric=why.metric, middle=plain(why.middle)))
     return told
 
 

@@ -8,7 +8,6 @@ out*: right with the evidence alone, and wrong with what was found below it. *Ig
 Without a variant that reads both, evidence that reached the reader was crowded out, and other evidence was missing.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -197,10 +196,6 @@ class WhyFailed:
     metric: str = ""
     middle: float = 0.0
     causes: Mapping[tuple[str, str], Cause] = field(default_factory=dict, repr=False)
-
-    def counts(self, variant_id: str) -> Counter[Cause]:
-        """Return how many wrong answers of a variant have each cause."""
-        return Counter(cause for (variant, _), cause in self.causes.items() if variant == variant_id)
 
 
 def why_failed(tables: RunTables, evidence: Waterfall) -> WhyFailed:

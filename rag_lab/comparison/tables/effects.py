@@ -37,9 +37,11 @@ def fraction_sentence(names: Sequence[str], runs: Sequence[Sequence[Hashable]]) 
         return f"The fraction, {many}, confounds no effect with an interaction of fewer than {designs.LONGEST} factors."
     confounded, free = [], []
     for number, name in enumerate(names):
-        others = [
-            " × ".join(names[place] for place in sorted(one)) for one in designs.aliases_of(frozenset({number}), found)
-        ]
+        # The effects of fewest factors that words make of this one, the shortest first.
+        aliases = sorted(
+            (sorted(word ^ {number}) for word in found if word != {number}), key=lambda one: (len(one), one)
+        )
+        others = [" × ".join(names[place] for place in one) for one in aliases]
         if others:
             confounded.append(f"{name} with {some_of(others, _NAMED)}")
         else:

@@ -54,12 +54,6 @@ def fates(trace: Trace, final_k: int | None, not_indexed: Collection[int] = ()) 
     return states
 
 
-def in_reach(trace: Trace, final_k: int | None) -> list[bool]:
-    """Tell of each item whether it stood among the first `final_k` in the end: what the context could have held."""
-    ranks = _ranks(trace.ranked, distinct(trace.question.evidence))
-    return [rank <= (sys.maxsize if final_k is None else final_k) for rank in ranks]
-
-
 def _state(
     trace: Trace, item: Evidence, ranks: Sequence[tuple[State, float]], final_k: int, not_searched: State
 ) -> State:
@@ -174,9 +168,11 @@ def waterfall(tables: RunTables) -> Waterfall:
         for trace in tables.traces[variant_id]:
             name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
             states = fates(trace, final_k, missing.get(name, ()))
-            reached = in_reach(trace, final_k) if "budget" in states else [False] * len(states)
+            items = distinct(trace.question.evidence) if "budget" in states else ()
+            ranks = _ranks(trace.ranked, items)
             for place, state in enumerate(states):
-                is_cut = state == "budget" and reached[place]
+                # Cut where it stood among the first `final_k` in the end: the context could have held it.
+                is_cut = state == "budget" and ranks[place] <= (sys.maxsize if final_k is None else final_k)
                 rows.append((variant_id, name, trace.repeat, place, group, state, is_cut))
     return Waterfall(
         tables.run.baseline,

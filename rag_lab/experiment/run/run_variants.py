@@ -17,7 +17,7 @@ from typing import Any
 
 from rag_lab._kit import home, observability, registry, wording
 from rag_lab.errors import DamagedFile, RagLabError
-from rag_lab.experiment.config import NOTEBOOK, checkout_file
+from rag_lab.experiment.config import NOTEBOOK, SAYS, checkout_file
 from rag_lab.experiment.design import Variant
 from rag_lab.experiment.executors import launchers, local
 from rag_lab.experiment.forecast import cost_estimate
@@ -239,11 +239,8 @@ def check_variants(run: files.RunFolder, jobs: Iterable[local.Done], *, keep_goi
         shutil.rmtree(run.path, ignore_errors=True)
     elif not keep_going:
         more = [f"{len(faults) - _MOST_NAMED} more variants"] if len(faults) > _MOST_NAMED else []
-        raise RagLabError(
-            f"Nothing was run beyond a check of {wording.listing(run.questions)}: "
-            f"{'; '.join([*faults[:_MOST_NAMED], *more])}. Mend it and start the same command again, or give "
-            f"--keep-going; the notebooks of the check are in {run.path}."
-        )
+        named = "; ".join([*faults[:_MOST_NAMED], *more])
+        raise RagLabError(SAYS["check"].format(questions=wording.listing(run.questions), faults=named, path=run.path))
     return [f"The check of two questions found: {fault}." for fault in faults]
 
 

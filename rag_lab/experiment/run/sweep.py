@@ -293,10 +293,8 @@ def _why_stopped(
         return f"The {what} stops in round {number}: {reasons[0]}."
     tried = before.rounds[number - 1].unsettled if before is not None and len(before.rounds) >= number else 0
     if done.unsettled and not 0 < tried <= done.unsettled:
-        return (
-            f"The {what} stops after round {number}, as {wording.counted(done.unsettled, 'failure')} in it would drop "
-            "variants for no fault of theirs: start the same command again and it tries them again."
-        )
+        n_failures = wording.counted(done.unsettled, "failure")
+        return config.SAYS["unsettled"].format(what=what, number=number, failures=n_failures)
     if not any(one.rank is not None for one in done.standings if one.variant_id != part.baseline):
         return f"The {what} stops after round {number}, as no variant beside the baseline has scores."
     return ""

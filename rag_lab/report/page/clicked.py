@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rag_lab.comparison.labelled_answers import Key, ShownAnswer, labelled_pair
+from rag_lab.comparison.blind_trials import Key, ShownAnswer, labelled_pair
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.report.page.templates import render

@@ -12,7 +12,7 @@ from synthetic_run import MAIN, write_run
 
 from rag_lab import Pipeline, compare
 from rag_lab.comparison.comparison import read_comparison
-from rag_lab.comparison.tables.evidence import NO_CLASS, STATES, fates, in_reach, unindexed
+from rag_lab.comparison.tables.evidence import NO_CLASS, STATES, fates, unindexed
 from rag_lab.data.labels import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
 from rag_lab.runs.omissions import NOT_INDEXED
@@ -284,8 +284,6 @@ def test_a_stage_is_named_where_it_took_the_piece_out_of_reach(candidates, ranke
 def test_what_was_cut_off_stood_among_the_first_passages_and_the_rest_below_them():
     deep = ranked_trace([2, 3, 1], [2, 3, 1])
     assert fates(deep, 2) == fates(deep, 3) == ["budget"]
-    assert (in_reach(deep, 2), in_reach(deep, 3), in_reach(deep, None)) == ([False], [True], [True])
-    assert in_reach(ranked_trace([1], []), None) == [False]
 
 
 def test_without_the_number_of_passages_each_list_counts_whole():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from run_folder_fixture import build_run, build_unlabelled
 
+from rag_lab.comparison.blind_trials import LabelledPair, labelled_pair
 from rag_lab.comparison.comparison import Comparison, read_comparison
-from rag_lab.comparison.labelled_answers import LabelledPair, labelled_pair
 from rag_lab.errors import ConfigError
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.sections import named_tables
