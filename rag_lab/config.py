@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import yaml
 from pydantic import Field, ValidationError
 
-from rag_lab._kit.config_file import MAX_SEED, Section, faults, read_mapping
+from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest
+from rag_lab._kit.section import MAX_SEED, Section, faults
 from rag_lab._kit.wording import listing
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.data.dataset import Dataset, find_dataset, is_dataset

@@ -1,78 +1,25 @@
-"""What is read from files: sections of a configuration, what is wrong with a value, YAML, and values by their type."""
+"""What is read from files of YAML."""
 
-from collections.abc import Iterable
+from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from yaml.constructor import ConstructorError
 
-from rag_lab.errors import ConfigError, unknown_name
-from rag_lab.redaction import redact_value
+from rag_lab.errors import ConfigError
 
-MAX_SEED = 2_000_000_000  # the number of a repeat is added, and servers take 31 bits
 MAX_BYTES = 2_000_000
 MAX_VALUES = 200_000  # with what aliases repeat: a few lines can spell millions
 MAX_DEPTH = 50
-_MAX_SHOWN_CHARS = 200  # of a value that is repeated
 _TOO_LONG = f"it has more than {MAX_BYTES:,} bytes; write less"
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 _TOO_DEEP = f"values stand more than {MAX_DEPTH} deep; nest them less"
 
-
-class Section(BaseModel):
-    """A part of the configuration: frozen, closed to unknown keys, and with finite numbers alone."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+_STARTS, _ENDS = yaml.CollectionStartEvent, yaml.CollectionEndEvent
+_OF_C = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def adapter_of(shape: Any) -> TypeAdapter[Any]:
-    """Return what reads and writes values of a type; made once, since it takes half a millisecond."""
-    return _ADAPTERS.get(shape) or _ADAPTERS.setdefault(shape, TypeAdapter(shape))
-
-
-def key_of(detail: Any) -> str:
-    """Return the dotted key that is wrong; `detail` is one of `ValidationError.errors()`."""
-    return ".".join(str(part) for part in detail["loc"] if part != "[key]")
-
-
-def complaint(detail: Any) -> str:
-    """Return what the value must be: `must be a valid integer`."""
-    message: str = detail["msg"]
-    return message.removeprefix("Value error, ").replace("Input should", "must")
-
-
-def complaint_and_value(detail: Any) -> str:
-    """Return what the value must be and what it is, without secrets; a mapping, which may be long, is not repeated."""
-    if isinstance(detail["input"], dict):
-        return complaint(detail)
-    try:
-        text = repr(_without_secrets(detail["input"]))
-    except ValueError:  # Python writes no number of so many digits
-        text = "a number of thousands of digits"
-    return f"{complaint(detail)}, got {text if len(text) <= _MAX_SHOWN_CHARS else f'{text[:_MAX_SHOWN_CHARS]}…'}"
-
-
-def faults(error: ValidationError, kind: str, allowed: Iterable[str]) -> str:
-    """Return what is wrong with each value, and which keys, called `kind`, are unknown."""
-    return "; ".join(
-        unknown_name(kind, key_of(detail), allowed)
-        if detail["type"] == "extra_forbidden"
-        else f"{key_of(detail)}: {complaint_and_value(detail)}"
-        for detail in error.errors()
-    )
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact_value(value)
-    if isinstance(value, dict):
-        return {redact_value(str(key)): _without_secrets(inner) for key, inner in value.items()}
-    return [_without_secrets(inner) for inner in value] if isinstance(value, list | tuple | set) else value
-
-
-class _Loader(yaml.SafeLoader):
+class _Checks(yaml.SafeLoader if TYPE_CHECKING else object):  # type: ignore[misc]
     """Plain values alone, and mappings whose keys are text, each once: YAML itself would keep the last of two."""
 
     def get_single_node(self) -> Any:
@@ -86,11 +33,16 @@ class _Loader(yaml.SafeLoader):
         for key_node in [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
-                raise ConstructorError(None, None, f"the key {key!r} is not text; quote it", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is not text; quote it", key_node.start_mark
+                )
             if key in seen:
-                raise ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
 
     def construct_text(self, node: Any) -> str:
         text: str = self.construct_scalar(node)
@@ -98,15 +50,24 @@ class _Loader(yaml.SafeLoader):
         return text
 
 
-_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
+class _Loader(_Checks, yaml.SafeLoader):
+    """Of Python, which says best what is wrong."""
+
+
+class _FastLoader(_Checks, _OF_C):  # type: ignore[misc,valid-type]
+    """Twenty times as fast, where it is there; it must not see values that stand deep, which would end the process."""
+
+
+for _each in (_Loader, _FastLoader):
+    _each.add_constructor("tag:yaml.org,2002:str", _each.construct_text)
 
 
 def _refuse_huge(node: Any, known: dict[Any, int], above: tuple[Any, ...]) -> int:
     """Return how many values `node` holds, counting what an alias names each time."""
     if node in above:
-        raise ConstructorError(None, None, "an alias names what it stands in", node.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, "an alias names what it stands in", node.start_mark)
     if len(above) > MAX_DEPTH:
-        raise ConstructorError(None, None, _TOO_DEEP, node.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, _TOO_DEEP, node.start_mark)
     if node not in known:
         pairs = isinstance(node, yaml.MappingNode)
         inner = [each for pair in node.value for each in pair] if pairs else node.value
@@ -114,7 +75,7 @@ def _refuse_huge(node: Any, known: dict[Any, int], above: tuple[Any, ...]) -> in
         known[node] = 1 + sum(_refuse_huge(each, known, (*above, node)) for each in parts)
     if known[node] > MAX_VALUES:
         reason = f"more than {MAX_VALUES:,} values, counting what aliases repeat; write fewer"
-        raise ConstructorError(None, None, reason, node.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
     return known[node]
 
 
@@ -123,6 +84,10 @@ def parse_yaml(text: str) -> Any:
     if len(text) > MAX_BYTES:
         raise ValueError(_TOO_LONG)
     try:
+        with suppress(yaml.YAMLError, ValueError):
+            changes = (isinstance(e, _STARTS) - isinstance(e, _ENDS) for e in yaml.parse(text, _OF_C))
+            if all(depth <= MAX_DEPTH for depth in accumulate(changes)):
+                return yaml.load(text, _FastLoader)  # noqa: S506 - made of the safe one
         return yaml.load(text, _Loader)  # noqa: S506 - made of the safe one
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""

@@ -24,9 +24,10 @@ from urllib.parse import unquote
 import yaml
 from pydantic import ConfigDict, ValidationError, create_model
 
-from rag_lab._kit.config_file import complaint_and_value, key_of, read_shipped
+from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.digest import source_digest
 from rag_lab._kit.home import variable
+from rag_lab._kit.section import complaint_and_value, key_of
 from rag_lab._kit.wording import listing
 from rag_lab.errors import ConfigError, RagLabError, nearest, unknown_name
 from rag_lab.redaction import names_secret

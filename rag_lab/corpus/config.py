@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import kinds_of
+from rag_lab._kit.section import Section
 
 FILE_READERS, SPLITTERS = kinds_of(Path(__file__).with_name("modules.yaml"), "rag_lab.corpus")
 

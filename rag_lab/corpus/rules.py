@@ -31,8 +31,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from rag_lab._kit.config_file import complaint_and_value, key_of, read_yaml
+from rag_lab._kit.config_file import read_yaml
 from rag_lab._kit.digest import whole_file
+from rag_lab._kit.section import complaint_and_value, key_of
 from rag_lab.access import NOBODY
 from rag_lab.errors import ConfigError, DatasetError, unknown_name
 

@@ -19,9 +19,10 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab._kit.config_file import faults, read_mapping
+from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest, whole_folder
 from rag_lab._kit.home import home
+from rag_lab._kit.section import faults
 from rag_lab.corpus.folder import DIGESTS, DISTRACTORS, file_digests, list_files
 from rag_lab.corpus.load.loader import SUFFIX, write_documents
 from rag_lab.corpus.reading import LOADERS

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from rag_lab._kit.config_file import complaint
+from rag_lab._kit.section import complaint
 from rag_lab.errors import DatasetError, unknown_name
 from rag_lab.records import MOST_ID_CHARS, QUERY_CLASSES, Evidence, Problem, Question, Turn
 

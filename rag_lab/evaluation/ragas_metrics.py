@@ -24,7 +24,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
-from rag_lab._kit.config_file import adapter_of, read_shipped
+from rag_lab._kit.config_file import read_shipped
+from rag_lab._kit.section import adapter_of
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_queue import JudgeError, JudgeQueue, judgement_lines
 from rag_lab.evaluation.metric import Family, Gap, MetricInfo, Need, Needs, Tools, find_gap, model_name

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field, field_validator
 
-from rag_lab._kit.config_file import Section
+from rag_lab._kit.section import Section
 from rag_lab.experiment.design import Changes, ExperimentError, Factors, Wanted, check_size, first_values, settled
 from rag_lab.stages.steps import Group, step_of
 

@@ -14,7 +14,8 @@ import yaml
 from pydantic import Field, ValidationInfo, field_validator
 
 import rag_lab
-from rag_lab._kit.config_file import MAX_SEED, Section, complaint_and_value, key_of, read_mapping, read_shipped
+from rag_lab._kit.config_file import read_mapping, read_shipped
+from rag_lab._kit.section import MAX_SEED, Section, complaint_and_value, key_of
 from rag_lab._kit.wording import listing
 from rag_lab.config import PipelineConfig
 from rag_lab.data.sampling import CLUSTER_RULE, CLUSTER_RULES

@@ -167,14 +167,16 @@ class Memory:
             found = recall(database, "remembered", list(keys))
         return {key: value.decode() for key, value in found.items()}
 
-    def store(self, room: str, values: Mapping[str, str]) -> None:
-        """Remember `values`, secrets hidden, under `room` (a label for listings), and give up this process's claims."""
+    def store(self, room: str, values: Mapping[str, str], done: Iterable[str] = ()) -> None:
+        """Remember `values`, secrets hidden, under `room` (a label for listings); give up this process's claims on them
+        and on what is `done`.
+        """
         with self.opened() as database, database:
             clean = zip(values, hide_known_jsons(values.values()), strict=True)
             made = origin(database)
             rows = [(key, room, value, checksum(key, value.encode()), *made) for key, value in clean]
             database.executemany(_STORE, rows)
-            _give_up(database, values)
+            _give_up(database, {*values, *done})
 
     def claim(self, keys: Sequence[str], limit: int) -> list[str]:
         """Claim up to `limit` of `keys` that nobody has stored or is computing; return those now this process's own."""
@@ -199,9 +201,9 @@ class Memory:
         return mine
 
     @contextmanager
-    def keeping(self, claimed: Iterable[str]) -> Iterator[None]:
-        """Keep one's claims in this block, however long it takes; at its end give up those not stored in it."""
-        ended = Event()
+    def keeping(self, claimed: Iterable[str]) -> Iterator[set[str]]:
+        """Keep one's claims in this block, however long it takes; at its end give up those left in what is yielded."""
+        ended, left = Event(), {*claimed}
 
         def renew() -> None:
             while not ended.wait(_RENEW_S):
@@ -210,11 +212,12 @@ class Memory:
 
         Thread(target=renew, daemon=True).start()
         try:
-            yield
+            yield left
         finally:
             ended.set()
-            with self.opened() as database, database:
-                _give_up(database, claimed)
+            if left:
+                with self.opened() as database, database:
+                    _give_up(database, left)
 
     def holders(self, keys: Iterable[str]) -> list[Process]:
         """Return those who have claims on any of `keys`."""
@@ -308,8 +311,9 @@ class Work(Generic[Result]):
         waited_s, waits = 0.0, ""
         while todo := [key for key in missing if key not in found]:
             if mine := memory.claim(todo, self.batch_size):
-                with memory.keeping(mine):
+                with memory.keeping(mine) as left:
                     new = self._computed(memory, mine)
+                    left.clear()  # given up where they were stored: connections cost more than what they write
             else:
                 new = self.recall(memory, todo)
             if not new:
@@ -325,5 +329,5 @@ class Work(Generic[Result]):
     def _computed(self, memory: Memory, keys: list[str]) -> dict[str, Result]:
         results = dict(self.compute(keys))
         texts = {key: self.encode(result) for key, result in results.items()}
-        memory.store(self.room, {key: text for key, text in texts.items() if text is not None})
+        memory.store(self.room, {key: text for key, text in texts.items() if text is not None}, keys)
         return results

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from rag_lab._kit.config_file import Section
+from rag_lab._kit.section import Section
 from rag_lab.redaction import holds_secret
 
 _KEY = "failover"

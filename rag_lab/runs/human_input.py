@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from rag_lab._kit.config_file import adapter_of
+from rag_lab._kit.section import adapter_of
 from rag_lab._kit.wording import counted, listing
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.evaluation.metric import MetricInfo

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.digest import whole_file
+from rag_lab._kit.section import adapter_of
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.evaluation.metric import MetricInfo
 from rag_lab.evaluation.registry import find_info

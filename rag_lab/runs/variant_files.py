@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.machine import Process
+from rag_lab._kit.section import adapter_of
 from rag_lab.errors import DamagedFile
 from rag_lab.records import Hit, Question, Score, Trace
 from rag_lab.redaction import hide_known, hide_known_jsons

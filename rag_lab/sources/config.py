@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from rag_lab._kit.config_file import Section, faults, read_mapping
+from rag_lab._kit.config_file import read_mapping
 from rag_lab._kit.digest import digest
 from rag_lab._kit.registry import construct
+from rag_lab._kit.section import Section, faults
 from rag_lab.corpus.rules import Attributes
 from rag_lab.errors import ConfigError, RagLabError
 from rag_lab.models.protocols import ChatRequest, Message

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from rag_lab._kit.config_file import Section
+from rag_lab._kit.section import Section
 from rag_lab.records import QUERY_CLASSES, Level, QueryClass
 from rag_lab.stages import steps
 from rag_lab.stages.chat_template import BUILT_IN, PLACES, ChatTemplate, prompt_name

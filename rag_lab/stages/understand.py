@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from rag_lab._kit.config_file import complaint_and_value, key_of
 from rag_lab._kit.custom_code import CustomCodeError
+from rag_lab._kit.section import complaint_and_value, key_of
 from rag_lab.models.protocols import ChatReply, ChatRequest, Message
 from rag_lab.records import QUERY_CLASSES, QueryClass, Remembered, Trace
 from rag_lab.stages import stage as base

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rag_lab._kit.config_file import Section
 from rag_lab._kit.registry import BuiltIn, kinds_of
+from rag_lab._kit.section import Section
 from rag_lab._kit.wording import listing
 
 VectorKind = Literal["float32", "int8", "binary"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rag_lab._kit import config_file, home, machine
+from rag_lab._kit import home, machine, section
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.executors import local
 from rag_lab.experiment.executors.task import BadArchiveError, Task, pack, unpack
@@ -68,7 +68,7 @@ class JobQueue:
         """Return an announced job."""
         name = f"task {key}"
         try:
-            task: Task = config_file.adapter_of(Task).validate_json(self.memory.recall([name])[name])
+            task: Task = section.adapter_of(Task).validate_json(self.memory.recall([name])[name])
             return task
         except (KeyError, ValueError):
             raise RagLabError(
@@ -161,7 +161,7 @@ def import_status(folder: Path, status: str) -> None:
     """Write a status that was sent into `folder`, of a variant in its run; nothing where it is no status."""
     try:
         known = json.loads(status)
-        live = config_file.adapter_of(variant_files.LiveVariant).validate_python(
+        live = section.adapter_of(variant_files.LiveVariant).validate_python(
             known | {_BEGAN: time.time() - known[_BEGAN]}
         )
     except (ValueError, TypeError, KeyError, ValidationError):

@@ -11,9 +11,9 @@ from filelock import FileLock
 from pydantic import Field, ValidationError
 
 from rag_lab._kit import home as home_folder
-from rag_lab._kit.config_file import adapter_of
 from rag_lab._kit.digest import whole_file
 from rag_lab._kit.registry import modules_from
+from rag_lab._kit.section import adapter_of
 from rag_lab._kit.wording import text_table
 from rag_lab.errors import DamagedFile
 from rag_lab.experiment.forecast.dry_run import dry_run, sweeps_of
