@@ -94,16 +94,6 @@ def draw_effects(comparison: Comparison) -> Titled:
     return drawn
 
 
-def _routing(comparison: Comparison) -> list[str]:
-    sentences = []
-    for study in comparison.routing:
-        sentences += conclusions.study_sentences(study)
-        if study.learned is not None:
-            sentences += study.learned.sentences()
-            sentences.append(f"`{study.file_name}` beside the report holds the pipeline of that rule.")
-    return sentences
-
-
 _PARTS: dict[str, dict[str, Any]] = {
     "race": {
         "applies": lambda c: c.race is not None and bool(c.race.rounds),
@@ -169,7 +159,16 @@ _PARTS: dict[str, dict[str, Any]] = {
     },
     "routing": {
         "applies": lambda c: bool(c.routing),
-        "sentences": _routing,
+        "sentences": lambda c: [
+            sentence
+            for study in c.routing
+            for sentence in [
+                *conclusions.study_sentences(study),
+                *(study.learned.sentences() if study.learned else ()),
+                f"`{study.file_name}` beside the report holds the pipeline of that rule." * (study.learned is not None),
+            ]
+            if sentence
+        ],
         "tables": lambda c: {"routing": [t for one in c.routing for t in study_tables.routing_tables(one)]},
     },
     "classes": {

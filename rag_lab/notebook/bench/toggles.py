@@ -17,7 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import yaml
 from pydantic.fields import FieldInfo
 
-from rag_lab._kit.config_file import parse_yaml, read_mapping
+from rag_lab._kit.config_file import parse_yaml, read_mapping, read_shipped
 from rag_lab._kit.digest import whole_file
 from rag_lab.config import PipelineConfig, dotted_keys, nested
 from rag_lab.errors import ConfigError
@@ -42,19 +42,9 @@ class Box:
     is_stage: bool = True
 
 
-# What writes reports: no step of a question reads it.
-OF_REPORTS = ("prompts.outline", "prompts.section_", "prompts.review")
-BOXES = (
-    Box("understand", "Understand", ("query.rewrite",), ("query.", "prompts.", "conversation.")),
-    Box("hyde", "HyDE", ("query.hyde",), ("query.hyde", "query.class_to_hyde", "retrieval.hyde", "prompts.hyde")),
-    Box("search", "Search", ("retrieval.mode",), ("retrieval.", "models.sparse")),
-    Box("merge", "Merge", ("rerank.input_limit",), ("rerank.input",)),
-    Box("rerank", "Rerank", ("rerank.name",), ("rerank.",)),
-    Box("select", "Select", ("select.cut", "select.diversity"), ("select.",)),
-    Box("context", "Context", ("answer.context_tokens",), ("answer.context",)),
-    Box("answer", "Answer", ("answer.name",), ("answer.", "agent.", "seed", "prompts.answer", *OF_REPORTS)),
-    Box("documents", "Documents", ("corpus.splitter",), ("corpus.", "store.", "on_truncation"), is_stage=False),
-    Box("models", "Models", ("models.generation",), ("models.",), is_stage=False),
+BOXES = tuple(
+    Box(name, one["title"], tuple(one["mains"]), tuple(one["keys"]), one.get("is_stage", True))
+    for name, one in read_shipped(Path(__file__).with_suffix(".yaml")).items()
 )
 _BY_NAME = {box.name: box for box in BOXES}
 
