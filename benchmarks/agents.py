@@ -117,13 +117,14 @@ def main():
     arguments.add_argument("datasets", nargs="+")
     arguments.add_argument("--model", default="scripted")
     arguments.add_argument("--questions", type=int, default=100)
+    arguments.add_argument("--context-tokens", type=int, default=2400, help="that an answer is written from")
     given = arguments.parse_args()
     for dataset in given.datasets:
         base = (
             rl.Pipeline(dataset)
             .set("answer.name", "llm")
             .set("answer.max_tokens", 60)
-            .set("answer.context_tokens", 2400)
+            .set("answer.context_tokens", given.context_tokens)
         )
         model = Sensible() if given.model == "scripted" else given.model
         arms = {}
@@ -131,7 +132,9 @@ def main():
             arm = base
             for key, value in keys.items():
                 arm = arm.set(key, value)
-            if given.model == "scripted":
+            if given.model != "scripted":
+                arm = arm.set("models.generation", model).set("models.understanding", model).set("models.hyde", model)
+            else:
                 arm = arm.replace(generation_model=model, understanding_model=model, hyde_model=model)
             arms[name] = arm
         found = rl.compare(arms, [*METRICS, "cost.tokens", "cost.seconds"], questions=given.questions)
