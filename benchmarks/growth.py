@@ -208,9 +208,9 @@ def figure(rows: list[Row], path: Path) -> None:
 
 def draw(axes: Any, rows: list[Row], key: str) -> None:
     """Draw one measure of every store against the corpus, both axes logarithmic."""
-    from rag_lab.report.figures import GRID, dress
+    from rag_lab.report.figures import GRID
 
-    dress(axes)
+    axes.spines[:].set_color(GRID)
     axes.grid(color=GRID, linewidth=0.6)
     for name in NAMES:
         kept = sorted((row for row in rows if row["store"] == name), key=lambda row: row["n_children"])
