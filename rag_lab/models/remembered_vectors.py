@@ -5,6 +5,7 @@ import json
 import struct
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,10 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
             from filelock import FileLock
 
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.path.with_name(f"{digest(dict(self.identity()))[:16]}.lock")):
+            lock = FileLock(self.path.with_name(f"{digest(dict(self.identity()))[:16]}.lock"))
+            with (
+                nullcontext() if self.progress else lock
+            ):  # texts that somebody watches are an index, built once anyway
                 # Variants side by side miss the same texts at the same time: one embeds them, the others find them.
                 known |= self._known([key for key in of_key if key not in known])
                 known |= self._embed_unknown(kind, {key: of_key[key] for key in of_key if key not in known})
