@@ -153,7 +153,7 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_411,  # 1_100
-    "_kit": 1_941,  # 1_800
+    "_kit": 1_940,  # 1_800
     "memory": 1_170,  # 1_300
     "models": 7_075,  # 7_300
     "stores": 1_553,  # 1_500
@@ -165,7 +165,7 @@ MOST_LINES = {
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_309,  # 3_500
-    "evaluation": 2_953,  # 3_300
+    "evaluation": 2_957,  # 3_300
     "runs": 1_301,  # 1_200
     "comparison": 5_184,  # 4_400
     "report": 3_257,  # 2_700

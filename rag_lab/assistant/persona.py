@@ -66,6 +66,6 @@ class RagLabPersona(BasePersona):  # type: ignore[misc]
                 quote = escape(" ".join(one.quote.split()))
                 say(f"\n\n<details><summary>{name}</summary>{quote}</details>")
         except RagLabError as error:
-            say(str(error))
+            say(escape(str(error)))
         finally:
             say(None)

@@ -53,8 +53,12 @@ def token_f1(answer: str, reference: str) -> float:
 
 def _against_references(trace: Trace, compare: Callable[[str, str], float]) -> float:
     """Return how near the answer comes to the best reference; 0 where the reader abstained."""
-    answer = trace.answer or Answer("")
+    answer = _answer(trace)
     return 0.0 if answer.abstained else max(compare(answer.text, reference) for reference in trace.question.answers)
+
+
+def _answer(trace: Trace) -> Answer:
+    return trace.answer or Answer("")
 
 
 ANSWERS = metric.family_of(
@@ -69,13 +73,13 @@ ANSWERS = metric.family_of(
         lambda trace: (
             metric.NOTHING_TO_READ
             if trace.has_nothing_to_read
-            else float((trace.answer or Answer("")).abstained != trace.question.answerable)
+            else float(_answer(trace).abstained != trace.question.answerable)
         ),
         2,
     ),
     (
         metric.info_of("answer.words", _OF_ANSWER, high=None, higher_is_better=False, is_cost=True),
-        lambda trace: float(len((trace.answer or Answer("")).text.split())),
+        lambda trace: float(len(_answer(trace).text.split())),
         1,
     ),
 )
@@ -105,7 +109,7 @@ def _recall(trace: Trace) -> float | metric.Gap:
 
 
 def _quotes_verified(trace: Trace) -> float | metric.Gap:
-    quoted = [citation for citation in (trace.answer or Answer("")).citations if citation.quote.strip()]
+    quoted = [citation for citation in _answer(trace).citations if citation.quote.strip()]
     if not quoted:
         return metric.Gap("not_applicable", "no citation quotes anything")
     texts = {passage.number: " ".join(passage.retrieved.split()) for passage in trace.passages}
@@ -114,7 +118,7 @@ def _quotes_verified(trace: Trace) -> float | metric.Gap:
 
 def _citations(trace: Trace) -> tuple[list[Passage], int]:
     """Return the cited passages and how many different citations were made, rejected ones included."""
-    answer = trace.answer or Answer("")
+    answer = _answer(trace)
     numbers = {citation.number for citation in answer.citations}
     return [p for p in trace.passages if p.number in numbers], len(numbers) + len(set(answer.rejected_citations))
 

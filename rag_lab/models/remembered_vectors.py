@@ -5,7 +5,6 @@ import json
 import struct
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,17 +102,18 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
         keys = self._keys(kind, texts)
         of_key = dict(zip(keys, texts, strict=True))
         known = self._known(of_key)
-        if len(known) < len(of_key):
+        unknown = {key: text for key, text in of_key.items() if key not in known}
+        if unknown and not self.progress:  # what somebody watches is an index, which one process makes
             from filelock import FileLock
 
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path.with_name(f"{digest(dict(self.identity()))[:16]}.lock"))
-            with (
-                nullcontext() if self.progress else lock
-            ):  # texts that somebody watches are an index, built once anyway
+            with FileLock(self.path.with_name(f"{digest(dict(self.identity()))[:16]}.lock")):
                 # Variants side by side miss the same texts at the same time: one embeds them, the others find them.
-                known |= self._known([key for key in of_key if key not in known])
-                known |= self._embed_unknown(kind, {key: of_key[key] for key in of_key if key not in known})
+                known |= self._known(unknown)
+                unknown = {key: text for key, text in unknown.items() if key not in known}
+                known |= self._embed_unknown(kind, unknown)
+        else:
+            known |= self._embed_unknown(kind, unknown)
         return np.stack([known[key] for key in keys])
 
     def _known(self, keys: Collection[bytes]) -> dict[bytes, protocols.Vectors]:
