@@ -96,6 +96,11 @@ class Connector(Section):
         permissions = (str(name).strip() for name in names)
         return Attributes(namespace.strip(), tuple(sorted(filter(None, permissions))))
 
+    def too_large(self, n_bytes: int) -> str:
+        """Return why an item of this size is no document, or ''."""
+        too_large = f"it has {n_bytes / 2**20:,.0f} MiB, more than max_mb ({self.max_mb:g}); split it or raise that."
+        return too_large if n_bytes > self.max_mb * 2**20 else ""
+
     def open(self) -> Source:
         """Return the source, its options filled in from the environment."""
         what = f"source {self.name!r} ({self.kind})"
@@ -116,24 +121,19 @@ class Connector(Section):
             written |= self._written(records[start : start + _AT_ONCE])
         for entry, content in items:
             found: str | Content | RagLabError = written.get(entry.key, content)
-            if isinstance(found, Mapping):
-                found = self._rendered(found)
+            if isinstance(found, Mapping) and self.compiled is None:
+                found = "\n\n".join(f"{name}: {value}" for name, value in found.items() if value not in (None, ""))
+            elif isinstance(found, Mapping):
+                try:
+                    found = str(self.compiled.render(found))
+                except Exception as error:  # whatever a template does with a value that it was not written for
+                    found = UnusableItem(f"the template fails ({one_line(str(error), 120)}); mend it or the record.")
             n_bytes = found.stat().st_size if isinstance(found, Path) else len(str(found).encode(errors="replace"))
             if isinstance(found, Path) and not _SUFFIXES.fullmatch(found.suffix):
                 found = UnusableItem(f"its suffix is {found.suffix!r}; a document has one of letters and digits.")
-            elif n_bytes > self.max_mb * 2**20:
-                said = f"it has {n_bytes / 2**20:,.0f} MiB, more than max_mb ({self.max_mb:g}); split it or raise that."
+            elif said := self.too_large(n_bytes):
                 found = UnusableItem(said)
             yield entry, found
-
-    def _rendered(self, record: Mapping[str, Any]) -> str | UnusableItem:
-        if self.compiled is None:
-            lines = (f"{name}: {value}" for name, value in record.items() if value not in (None, ""))
-            return "\n\n".join(lines)
-        try:
-            return str(self.compiled.render(record))
-        except Exception as error:  # whatever a template does with a value that it was not written for
-            return UnusableItem(f"the template fails ({one_line(str(error), 120)}); mend it or the record.")
 
     def _written(self, records: Sequence[tuple[Entry, Any]]) -> dict[str, str | UnusableItem]:
         """Return the text that the model wrote of each record, or why there is none."""

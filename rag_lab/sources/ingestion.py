@@ -144,6 +144,7 @@ class Ingestion:
         seen = {key for (key,) in state.execute(f"SELECT key FROM seen WHERE key IN ({listed})", (keys,))}  # noqa: S608
         for entry in chunk:
             problem = entry.problem or (CONTROL.search(entry.key) and "its key has control characters or half a one.")
+            problem = problem or self.connectors[name].too_large(entry.n_bytes)
             if problem:
                 found.note(entry.key, problem)
             if not is_log and entry.key in seen:

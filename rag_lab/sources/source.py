@@ -46,6 +46,7 @@ class Entry:
     is_gone: bool = False  # a log says that the key was deleted
     problem: str = ""  # why it can be no document, as a sentence
     cursor: str = ""  # where a log goes on behind it; of a list, what says that it is as before
+    n_bytes: int = 0  # of the content, where the listing says so: one that is too large is not fetched
 
 
 class Source(Protocol):

@@ -8,8 +8,8 @@ import sqlalchemy
 from changing_source import look, texts
 from postgres import needs_postgres, postgres_server
 
-from rag_lab.sources.folders_and_sql import FolderSource, SqlSource
 from rag_lab.sources.follow import _watch
+from rag_lab.sources.listings import FolderSource, SqlSource
 
 
 def test_a_folder_is_followed_file_by_file(tmp_path):

@@ -1,18 +1,22 @@
-"""Sources that list all their keys: the files of a folder, and the rows of a SQL database, by SQLAlchemy."""
+"""Sources that list all their keys: a folder, a SQL database by SQLAlchemy, and a bucket of S3 by s3fs."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, ClassVar
 
 from rag_lab._kit.digest import digest
 from rag_lab.corpus.folder import is_ignored, refusal, sources_below
-from rag_lab.sources.source import Content, Entry, Source, UnusableItem
+from rag_lab.redaction import one_line
+from rag_lab.sources.source import Content, Entry, Source, SourceDown, UnusableItem
 
 _ROWS = 1000  # fetched at a time
 _LOOK_S = 1.0  # how long a wait for a notice lasts before it looks whether to end
+_CONNECT_S = 10.0
+_LONGEST_SUFFIX = 20  # characters, so that it can be a file's
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,3 +132,60 @@ class SqlSource(Source):
             while not stop.is_set():
                 for notice in connection.notifies(timeout=_LOOK_S):
                     changed(*filter(None, [notice.payload]))
+
+
+@dataclass(frozen=True, eq=False)
+class S3Source(Source):
+    """The objects of a bucket, by their keys; the ETag and the size of one are its fingerprint."""
+
+    bucket: str
+    prefix: str = ""
+    suffixes: tuple[str, ...] = ()  # of the objects that are taken; all where there are none
+    endpoint_url: str = ""  # of a service other than Amazon's
+    access_key: str = ""  # with `secret_key`; without them what AWS's own variables and files say
+    secret_key: str = ""
+    version: ClassVar[int] = 1
+
+    @cached_property
+    def _service(self) -> tuple[Any, TemporaryDirectory[str]]:  # and where files wait for the corpus
+        from s3fs import S3FileSystem
+
+        once = {"retries": {"max_attempts": 0}, "connect_timeout": _CONNECT_S}  # a source that is down is tried again
+        names = {"key": self.access_key, "secret": self.secret_key, "endpoint_url": self.endpoint_url}
+        given = {name: value for name, value in names.items() if value}
+        return S3FileSystem(**given, config_kwargs=once, skip_instance_cache=True), TemporaryDirectory()
+
+    def entries(self, cursor: str, keys: Collection[str] = ()) -> Iterator[Entry]:
+        """Yield the objects that are there now, page by page."""
+        service, behind = self._service[0], dict[str, str]()
+        while True:
+            try:
+                page = service.call_s3("list_objects_v2", Bucket=self.bucket, Prefix=self.prefix, **behind)
+            except (FileNotFoundError, PermissionError) as error:
+                where = self.endpoint_url or "Amazon S3"
+                raise SourceDown(f"{where} does not list the bucket {self.bucket!r}: {one_line(str(error))}") from error
+            for found in page.get("Contents", ()):
+                suffix = PurePosixPath(found["Key"]).suffix.lower()
+                is_folder = found["Key"].endswith("/")  # as consoles make them
+                if is_folder or (self.suffixes and suffix not in self.suffixes):
+                    continue
+                size, moment = found["Size"], found["LastModified"].timestamp()
+                yield Entry(found["Key"], f"{found['ETag']}:{size}", moment, raw=suffix, n_bytes=size)
+            if not page["IsTruncated"]:
+                return
+            behind = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Content | UnusableItem]]:
+        """Yield a file of each object that is still there; they stay until others are asked for."""
+        service, folder = self._service
+        for before in Path(folder.name).iterdir():
+            before.unlink()
+        for n, entry in enumerate(entries):
+            file = Path(folder.name) / f"{n}{entry.raw[:_LONGEST_SUFFIX]}"
+            try:
+                service.get_file(f"{self.bucket}/{entry.key}", str(file))
+                yield entry, file
+            except FileNotFoundError:
+                continue
+            except PermissionError as error:
+                yield entry, UnusableItem(f"the service does not give it ({one_line(str(error))}); it is asked again.")
