@@ -10,7 +10,7 @@ from pytest import MonkeyPatch
 from small_dataset import write_dataset
 
 from rag_lab.config import PipelineConfig
-from rag_lab.data.dataset import Dataset
+from rag_lab.data.dataset import STATES_VARIABLE, Dataset
 from rag_lab.experiment.executors.local import Done
 from rag_lab.experiment.plan import plan
 from rag_lab.experiment.run.sweep import sweep
@@ -189,7 +189,7 @@ def run_jobs_here(monkeypatch, after=lambda job: ""):
             if reason := veto(job, False):
                 yield Done(job, reason, 0.0, vetoed=True)
                 continue
-            for name in (LEDGER_VARIABLE, PAYER_VARIABLE):
+            for name in (LEDGER_VARIABLE, PAYER_VARIABLE, STATES_VARIABLE):
                 monkeypatch.setenv(name, job.environment[name])
             _work(job.parameters)
             done.append((Path(job.parameters["QUESTIONS"]).parent.name, job.name))

@@ -33,6 +33,7 @@ from rag_lab.records import Document, Problem, Question, Trace
 from rag_lab.rich_display import rich_display
 
 METADATA_FILE = "dataset.yaml"
+STATES_VARIABLE = "RAG_LAB_STATES"  # of a job: the folders that stand for those of data sets which sources write
 _QUESTIONS_SUFFIX = ".jsonl"
 
 
@@ -147,7 +148,11 @@ class Dataset:
 
 
 def corpus_folder(path: Path) -> Path:
-    """Return where the documents of the dataset at `path` are: a folder that is no dataset is its own corpus."""
+    """Return where the documents of the dataset at `path` are: a folder that is no dataset is its own corpus.
+
+    In a sweep they are those of its state, where sources write it.
+    """
+    path = Path(json.loads(os.environ.get(STATES_VARIABLE, "{}")).get(str(path.resolve()), path))
     corpus = path / CORPUS_FOLDER
     return corpus if is_dataset(path) or corpus.is_dir() else path
 

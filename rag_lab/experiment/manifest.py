@@ -38,6 +38,7 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
         metrics = [dict(build_metric(name, Tools()).identity()) if known.is_custom else name for known, name in named]
     shared = {
         "dataset": plan.dataset.digest,
+        "states": sorted((folder.name, state.digest) for folder, state in plan.states.items()),
         "questions": plan.questions,
         "answered": plan.answered,
         "metrics": metrics,
@@ -107,6 +108,9 @@ def build_manifest(
         kept = {name: record[name] for name in _OF_RECORD if name in record}
         outcomes[state.variant_id] = {**named, "resumed": state.resumed, **kept}
     commit, dirty = git_state(PACKAGE)
+    dataset = {"name": plan.dataset.name, "digest": plan.dataset.digest, "questions": len(plan.questions)}
+    if plan.states:  # of all data sets that were read and that sources write
+        dataset["states"] = {folder.name: state.digest for folder, state in plan.states.items()}
     records = [state.record for state in states if state.record]
     problems = [*map(str, plan.dataset.problems), *(text for record in records for text in record["problems"])]
     return {
@@ -117,7 +121,7 @@ def build_manifest(
         "code": code_digest(),
         "start": start.isoformat(timespec="seconds"),
         "end": now().isoformat(timespec="seconds"),
-        "dataset": {"name": plan.dataset.name, "digest": plan.dataset.digest, "questions": len(plan.questions)},
+        "dataset": dataset,
         "versions": package_versions(),
         "seeds": {"questions": experiment.seed, "pipeline": sorted({v.config.seed for v in plan.variants})},
         "language": next((record["language"] for record in records), None),

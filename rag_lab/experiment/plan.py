@@ -12,7 +12,7 @@ from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import listing
 from rag_lab.config import module_problems
 from rag_lab.corpus.chunks import late_problem
-from rag_lab.data.dataset import Dataset, list_datasets
+from rag_lab.data.dataset import Dataset, find_dataset, list_datasets
 from rag_lab.data.sampling import cluster_problem
 from rag_lab.errors import ConfigError, DatasetError, ModelError, unknown_name
 from rag_lab.evaluation import registry
@@ -56,6 +56,7 @@ class Plan:
     rounds: tuple[tuple[str, ...], ...] = ()
     apart: Mapping[str, Collection[str]] = field(default_factory=dict)
     file: str = ""  # of the experiment, as it was named
+    states: Mapping[Path, Dataset] = field(default_factory=dict)  # by folder, of data sets that sources write
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -168,6 +169,8 @@ def plan(
         problems += _part_problems(draft, expansion)
         if problems or expansion is None or dataset is None:
             raise ExperimentError(name, problems)
+        states = _states(config, expansion, dataset)
+        dataset = states.get(dataset.path.resolve(), dataset)
         answers = any(variant.config.answer.is_on for variant in expansion.variants)
         if config.design in (RACING, *asking.SEARCHES):
             try:
@@ -186,7 +189,7 @@ def plan(
             of = {"variants": n_variants, "questions": n_asked, "repeats": config.repeats, "n": n, "most": MAX_ASKED}
             raise ExperimentError(name, [SAYS["too_many"].format(**of)])
         parts = (config, dataset, expansion, asked.proof, asked.answered, parsed, folder, asked.rounds, asked.apart)
-        return Plan(*parts, named)
+        return Plan(*parts, named, states)
 
 
 def readers_of(
@@ -276,7 +279,7 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
     name = draft.config.dataset
     path = folder / Path(name).expanduser()
     try:
-        dataset = settled(Dataset.load(path if path.exists() and name not in dict(list_datasets()) else name))
+        dataset = Dataset.load(path if path.exists() and name not in dict(list_datasets()) else name)
     except DatasetError as error:
         problems.append(f"dataset: {error}")
         return None
@@ -285,6 +288,21 @@ def _dataset(draft: Draft, folder: Path, problems: list[str]) -> Dataset | None:
     elif problem := cluster_problem(dataset.questions, draft.config.clusters):
         problems.append(problem)
     return dataset
+
+
+def _states(config: ExperimentConfig, expansion: Expansion, dataset: Dataset) -> dict[Path, Dataset]:
+    """Return the states that the variants read of data sets which sources write, by folder."""
+    read = [variant.config.flat() for variant in expansion.variants]
+    read += [{key: value} for key, values in config.factors.items() for value in values]
+    names = [one.get(key) for one in read for key in ("corpus.folder", "corpus.distractors_from")]
+    names += [name.strip() for one in read for name in one.get("retrieval.also", "").split(",")]
+    states: dict[Path, Dataset] = {}
+    for place in [dataset.location, *sorted({*filter(None, names)})]:
+        with suppress(DatasetError):  # which is said where it is read
+            path = find_dataset(place).resolve()
+            if path not in states and (state := settled(place)):
+                states[path] = state
+    return states
 
 
 def _part_problems(draft: Draft, expansion: Expansion | None) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rag_lab._kit.digest import whole_folder
 from rag_lab._kit.home import home
-from rag_lab.data.dataset import Dataset
+from rag_lab.data.dataset import Dataset, find_dataset
 from rag_lab.sources.ingestion import STATE, Ingestion, batch_lock
 from rag_lab.sources.source import Pass, Source
 
@@ -79,21 +79,22 @@ def _watch(source: Source, hear: Callable[[tuple[str, ...]], object], stop: thre
             stop.wait(_pause(failures))
 
 
-def settled(dataset: Dataset) -> Dataset:
+def settled(location: Path | str) -> Dataset | None:
     """Return a data set that sources write as it is between two batches, in a folder that nobody writes any more.
 
-    Files appear by renaming, so a link to one is what it was. A data set that no source writes is itself.
+    Files appear by renaming, so a link to one is what it was. None where no source writes it.
     """
-    if not (dataset.path / STATE).exists():
-        return dataset
-    with batch_lock(dataset.path):
-        now = Dataset.load(dataset.location, labelled=False)
+    folder = find_dataset(location)
+    if not (folder / STATE).exists():
+        return None
+    with batch_lock(folder):
+        now = Dataset.load(location, labelled=False)
         target = home() / "snapshots" / now.digest
         with whole_folder(target) as unfinished:
             if unfinished:
-                ours = [dataset.corpus_dir / name for name in Ingestion(dataset.path, []).status()]
+                ours = [now.corpus_dir / name for name in Ingestion(folder, []).status()]
                 others = shutil.ignore_patterns(".*", f"{STATE}*", "connectors.yaml")
-                shutil.copytree(dataset.path, unfinished, ignore=others, copy_function=partial(_linked, ours))
+                shutil.copytree(folder, unfinished, ignore=others, copy_function=partial(_linked, ours))
     file = target if now.location == now.path else target / now.questions_file
     return replace(Dataset.load(file, labelled=False), name=now.name)
 

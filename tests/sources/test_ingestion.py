@@ -8,11 +8,13 @@ from changing_source import Killed, Rows, connector, look, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_dataset import write_dataset
+from small_plans import run_jobs_here, write_machines_sweep
 
 from rag_lab.corpus.folder import list_files
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.experiment.plan import plan as plan_experiment
+from rag_lab.experiment.run.sweep import sweep
 from rag_lab.sources import ingestion
 from rag_lab.sources.follow import settled
 from rag_lab.sources.ingestion import Ingestion, batch_lock, file_name
@@ -135,12 +137,12 @@ def test_a_sweep_sees_one_state_from_start_to_end(tmp_path, monkeypatch):
     monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path / "home"))
     source, folder = Rows({"1": {"text": "old"}, "2": {"text": "same"}}), tmp_path / "mine"
     look(folder, source)
-    before = settled(Dataset.load(folder, labelled=False))
+    before = settled(folder)
     source.rows = {"1": {"text": "new"}}
     look(folder, source)
     assert texts(before.path) == ["text: old", "text: same"] and before.name == "mine"
-    assert Dataset.load(before.path, labelled=False).digest == before.digest == settled(before).digest
-    after = settled(Dataset.load(folder, labelled=False))
+    assert Dataset.load(before.path, labelled=False).digest == before.digest and settled(before.path) is None
+    after = settled(folder)
     assert texts(after.path) == ["text: new"] and after.digest != before.digest
 
 
@@ -185,3 +187,28 @@ def test_an_experiment_is_planned_on_the_state_that_it_keeps(tmp_path):
     plan = plan_experiment(tmp_path / "e.yaml")
     assert plan.dataset.path.parent.name == "snapshots" and plan.dataset.name == "small"
     assert plan.dataset.digest == Dataset.load(folder).digest and len(plan.dataset.questions) == 4
+
+
+def test_what_variants_read_beside_the_data_set_is_one_state_from_start_to_end(tmp_path, monkeypatch):
+    notices, also = tmp_path / "notices", tmp_path / "handbook"
+    sources = {notices: Rows({"1": {"text": "P-1 opens at 12 bar."}}), also: Rows({"1": {"text": "P-1 weighs 9 kg."}})}
+
+    def change(job=None):
+        for folder, source in sources.items():
+            look(folder, source, namespace="", permission="")
+            source.rows["1"] = {"text": "P-1 is gone."}
+        return ""
+
+    change()
+    before = {folder.name: Dataset.load(folder, labelled=False).digest for folder in sources}
+    run_jobs_here(monkeypatch, change)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+    base = {
+        "corpus": {"folder": str(notices)},
+        "retrieval": {"mode": "bm25", "also": str(also)},
+        "answer": {"name": "none"},
+    }
+    path = write_machines_sweep(tmp_path, base=base, factors={"rerank.final_k": [5, 3]})
+    run = sweep(path, tmp_path / "run", progress=False)
+    assert set(run.passages().values()) == {"text: P-1 opens at 12 bar.", "text: P-1 weighs 9 kg."}
+    assert run.manifest()["dataset"]["states"] == before

@@ -17,7 +17,7 @@ from typing import Any
 
 import rag_lab
 from rag_lab._kit import digest, registry
-from rag_lab.data.dataset import Dataset
+from rag_lab.data.dataset import STATES_VARIABLE, Dataset
 from rag_lab.errors import DatasetError, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, SAYS, checkout_file
 from rag_lab.experiment.executors.local import Done, Job, Origin
@@ -25,7 +25,8 @@ from rag_lab.experiment.manifest import code_digest
 from rag_lab.memory import results
 from rag_lab.memory.ledger import LEDGER_VARIABLE, PAYER_VARIABLE
 
-_SENT = (LEDGER_VARIABLE, PAYER_VARIABLE, results.RETRY_VARIABLE)  # of a job's environment; the rest is of the machine
+# Of a job's environment; the rest is of the machine.
+_SENT = (LEDGER_VARIABLE, PAYER_VARIABLE, results.RETRY_VARIABLE, STATES_VARIABLE)
 _DATASET, _OUT = "dataset", "out"
 MOST_BYTES = 1 << 30  # of the files of one job, unpacked
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # of a file, which lies in no folder

@@ -4,6 +4,7 @@ A check asks each of them two of the questions first, by the very notebook: what
 before hours are spent. What it computes is remembered, so that nothing is done twice.
 """
 
+import json
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from threading import Thread
 from typing import Any
 
 from rag_lab._kit import home, observability, registry, wording
+from rag_lab.data.dataset import STATES_VARIABLE
 from rag_lab.errors import DamagedFile, RagLabError
 from rag_lab.experiment.config import NOTEBOOK, SAYS, checkout_file
 from rag_lab.experiment.design import Variant
@@ -147,6 +149,7 @@ class Runner:
         """Empty the variants' folders, so that nothing of an earlier start is taken for a result, and prepare jobs."""
         options, dataset, jobs = self.options, self.plan.dataset, []
         again = {results.RETRY_VARIABLE: "1"} if options.retry_failed else {}
+        states = json.dumps({str(folder): str(state.path.resolve()) for folder, state in self.plan.states.items()})
         for variant in variants:
             name = variant.variant_id
             folder = run.variant_dir(name).resolve()
@@ -154,6 +157,7 @@ class Runner:
             folder.mkdir(parents=True)
             (folder / files.CONFIG_FILE).write_text(variant.config.to_yaml(), encoding="utf-8")
             booked = {ledger.LEDGER_VARIABLE: str(self.guard.ledger.path.resolve()), ledger.PAYER_VARIABLE: name}
+            booked[STATES_VARIABLE] = states
             location = str(dataset.location.resolve())
             job = local.Job(
                 name,
