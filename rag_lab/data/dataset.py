@@ -238,9 +238,7 @@ def dataset_of(documents: Any, questions: Any, home: Path) -> Dataset:
         return dataset
     if hasattr(questions, "to_json"):  # a data frame: its empty cells are left out
         rows = json.loads(questions.to_json(orient="records", date_format="iso"))
-        return _with_questions(
-            dataset, [{str(key): value for key, value in row.items() if value is not None} for row in rows]
-        )
+        questions = [{str(key): value for key, value in row.items() if value is not None} for row in rows]
     if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
         raise DatasetError(f"Give a list of questions, not {_type_and_value(questions)}.")
     return _with_questions(dataset, list(questions))

@@ -149,12 +149,12 @@ class Connector(Section):
         except (ValueError, LookupError, TypeError):
             found = []
         wanted, got = {entry.key for entry, _ in records}, [key for key, _ in found]
-        bad = UnusableItem(
-            f"the formatter {self.formatter} wrote no text with its id alone; ask another model, or use a template."
+        why = (
+            f"came to no end in {request.max_tokens:,} tokens" if reply.truncated else "wrote no text with its id alone"
         )
         if strangers := set(got) - wanted:
-            bad = UnusableItem(f"the formatter {self.formatter} wrote of {min(strangers)!r}, unasked; name another.")
-            return dict.fromkeys(wanted, bad)
+            got, why = [], f"wrote of {min(strangers)!r}, unasked"
+        bad = UnusableItem(f"the formatter {self.formatter} {why}; name another model, or use a template.")
         return {key: dict(found)[key] if got.count(key) == 1 else bad for key in wanted}
 
 

@@ -53,7 +53,7 @@ def test_options_are_filled_in_from_the_environment_and_checked(tmp_path, monkey
 
 def test_a_model_writes_documents_and_its_ids_are_checked(tmp_path, monkeypatch):
     class Writer:
-        replies = ["1", "1", "3", "stranger"]
+        replies, cut = ["1", "1", "3", "stranger"], None
 
         def identity(self):
             return {"name": "writer"}
@@ -61,11 +61,16 @@ def test_a_model_writes_documents_and_its_ids_are_checked(tmp_path, monkeypatch)
         def generate(self, requests):
             asked = json.loads(requests[0].messages[0].content.partition("\n\n")[2])
             items = [{"id": key, "text": f"of {key}"} for key in self.replies if key in {row["id"] for row in asked}]
-            return [ChatReply(f"Here: {json.dumps({'items': items})}")]
+            return [ChatReply(f"Here: {json.dumps({'items': items})}"[: self.cut], truncated=bool(self.cut))]
 
     monkeypatch.setattr(config, "chat_model", lambda *_: Writer())
     found = look(tmp_path, Rows({str(n): {"a": n} for n in (1, 2, 3)}), formatter="writer")
     assert texts(tmp_path) == ["of 3"] and set(found.problems) == {"1", "2"}
+    assert "the formatter writer wrote no text with its id alone; name another model" in found.problems["1"]
+    Writer.cut = 30
+    found = look(tmp_path, Rows({str(n): {"a": n} for n in (1, 2, 3)}), formatter="writer")
+    assert "writer came to no end in 800 tokens; name another model" in found.problems["2"]
+    Writer.cut = None
     Writer.replies = ["1", "2", "3"]
     assert look(tmp_path, Rows({str(n): {"a": n} for n in (1, 2, 3)}), formatter="writer").new == 2
 
