@@ -75,17 +75,12 @@ class Source(Protocol):
 
 def guarded(items: Iterable[T]) -> Iterator[T]:
     """Yield what a source yields; whatever it raises means that it is down."""
-    iterator = iter(items)
-    while True:
-        try:
-            item = next(iterator)
-        except StopIteration:
-            return
-        except (SourceDown, AsBefore):
-            raise
-        except Exception as error:
-            raise SourceDown(f"{type(error).__name__}: {one_line(str(error))}") from error
-        yield item
+    try:
+        yield from items
+    except (SourceDown, AsBefore):
+        raise
+    except Exception as error:
+        raise SourceDown(f"{type(error).__name__}: {one_line(str(error))}") from error
 
 
 @dataclass
