@@ -155,7 +155,7 @@ MOST_LINES = {
     "ground": 1_411,  # 1_100
     "_kit": 1_940,  # 1_800
     "memory": 1_170,  # 1_300
-    "models": 7_075,  # 7_300
+    "models": 7_160,  # 7_300
     "stores": 1_553,  # 1_500
     "corpus": 4_815,  # 4_600
     "data": 2_171,  # 2_100
@@ -174,7 +174,7 @@ MOST_LINES = {
     "testing": 850,  # 1_200
     "cli": 2_362,  # 2_300
 }
-MOST_MODULES = 278
+MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted

@@ -1,9 +1,9 @@
 """The process that holds one model's weights for all kernels of a sweep; arguments: a folder, a name, kind and model.
 
 It makes room, loads the weights, and says on stdout, in JSON, why it cannot, or nothing: then it listens. It ends when
-the sweep has ended, or when its memory is needed for another model. One call at a time computes, so what is measured of
-memory is that call's. A model is never refused for lack of room: where it does not fit, others are ended, the longest
-unused first, and it is loaded alone.
+the sweep has ended, or when its memory is needed for another model. As many calls compute at a time as the model
+welcomes; what is measured of memory is that of all. A model is never refused for lack of room: where it does not fit,
+others are ended, the longest unused first, and it is loaded alone.
 """
 
 import errno
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -42,8 +43,8 @@ def foretold_mb(kind: Kind, model: str) -> float:
             # a GGUF file's weights and caches: its card reads the whole file, this the head alone
             made = shared.model_of(providers.CHAT_MODELS, model)
             path: Path = made.stored_path()
-            cache, (servers, _, prefixes) = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16"), made.shape
-            cache_mb = cache.mb(made.context_tokens) * servers * prefixes if cache else 0.0
+            cache, (servers, _, together) = gguf_cache(gguf_metadata(path) or {}, made.kv or "f16"), made.shape
+            cache_mb = cache.mb(made.context_tokens) * servers * together if cache else 0.0
             weights_mb = bytes_on_disk(path) / 2**20 + cache_mb
         else:
             name = providers.ModelSpec.parse(model, kind).name
@@ -75,10 +76,10 @@ class ModelProcess:
 
     def __init__(self, folder: Path, name: str, kind: Kind, model: str) -> None:
         self.folder, self.name = folder, name
-        self._computes = threading.Lock()
         self._is_ending = threading.Event()
         self._callers: dict[threading.Thread, bool] = {}  # who are not answered yet: whether they have asked
         made = shared.model_of(kind, model)
+        self._computes = threading.Semaphore(getattr(made, "concurrency", 1))
         device = made.runs_on
         if device != "cpu":  # torch is asked where nobody has said; `cuda`, whichever of several
             device = device_or_default(device).partition(":")[0]
@@ -149,6 +150,7 @@ def main() -> None:
     """Load the model and answer calls."""
     folder, name, kind_name, model = Path(sys.argv[1]), *sys.argv[2:]
     kind = next(kind for kind in providers.MODEL_KINDS if kind.name == kind_name)
+    tempfile.tempdir = str(folder)  # which is removed, however this process ends
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print goes to the log
 

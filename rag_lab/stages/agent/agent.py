@@ -120,7 +120,7 @@ class Agent(ChatStage):
     name = AGENT
     reads = ("question.text", "question.history", "remembered", "ranked", "passages", *ACCESS)
     writes = ("visits", "ranked", "passages", "prompt", "raw_text", "answer")
-    batch_size = 4
+    batch_size = 8
     at_most = True
     KEEPS: ClassVar[bool] = False  # whether it begins with what the single pass has found
     LIMITS: ClassVar[tuple[str, ...]]  # those that can change its results; the second bounds its visits

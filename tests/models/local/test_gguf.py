@@ -12,7 +12,8 @@ from rag_lab.errors import ModelError
 from rag_lab.models.local import gguf as gguf_module
 from rag_lab.models.local import llamacpp
 from rag_lab.models.local.gguf import FAMILIES, TYPES, gguf_card, gguf_metadata, gguf_tokenizer, quantized, stored_as
-from rag_lab.models.local.llamacpp import LlamaCppChat, LlamaCppServer
+from rag_lab.models.local.llama_server import LlamaCppServer
+from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.protocols import ChatRequest
 from rag_lab.models.weights import packaged
 
