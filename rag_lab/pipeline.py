@@ -13,7 +13,7 @@ from rag_lab._kit.home import home as home_folder
 from rag_lab._kit.home import usable_home, working_at
 from rag_lab._kit.observability import span
 from rag_lab.config import PipelineConfig, config_of
-from rag_lab.corpus.corpus_index import CorpusIndex, TruncatedChildren, locate_all, open_index
+from rag_lab.corpus.corpus_index import CorpusIndex, locate_all, open_index
 from rag_lab.data.dataset import Dataset, dataset_of, linked, other_corpora
 from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.memory.results import Memory, Replayed
@@ -21,7 +21,7 @@ from rag_lab.models import shared
 from rag_lab.models.config import ModelsConfig
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
-from rag_lab.models.truncation import TokenLength
+from rag_lab.models.truncation import TokenLength, TruncatedChildren
 from rag_lab.records import Problem, Question, Trace
 from rag_lab.rich_display import rich_display
 from rag_lab.stages.agent.agents import agent_stage
@@ -126,6 +126,13 @@ class Pipeline:
         """Return this pipeline on a data set that was read already; the same documents, or its index is another."""
         return self._with(_documents=dataset, _asked=None, dataset=dataset)
 
+    def after(self, sources: Collection[str]) -> Self:
+        """Return this pipeline on the documents as of now, of which these files alone came, changed or went since.
+
+        Nothing else is looked at, which of many files takes long; the questions stay those that were read.
+        """
+        return self._with(_open={}, parts=replace(self.parts, index=self.index.after(sources)))
+
     def watched(self, progress: Watch) -> Self:
         """Return this pipeline with something else to watch while documents are embedded; see `Pipeline`."""
         return self._with(_progress=progress)
@@ -227,11 +234,8 @@ class Pipeline:
         with working_at(self.home_override):
             parts = self.parts
             understand, rephrase = understand_stages(parts)
-            searching, ranking, answering = (
-                searches(parts),
-                (rerank_stage(parts), select_stage(parts)),
-                answer_stages(parts),
-            )
+            searching, ranking = searches(parts), (rerank_stage(parts), select_stage(parts))
+            answering = answer_stages(parts)
             if parts.answer.agent != "none":
                 answering = (agent_stage(parts, (*searching, *ranking), answering),)
             return (

@@ -152,15 +152,15 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_411,  # 1_100
-    "_kit": 1_940,  # 1_800
+    "ground": 1_415,  # 1_100
+    "_kit": 1_947,  # 1_800
     "memory": 1_170,  # 1_300
-    "models": 7_160,  # 7_300
-    "stores": 1_553,  # 1_500
-    "corpus": 4_815,  # 4_600
+    "models": 7_172,  # 7_300
+    "stores": 1_554,  # 1_500
+    "corpus": 4_870,  # 4_600
     "data": 2_171,  # 2_100
-    "stages": 4_667,  # 4_100
-    "sources": 1_177,  # 700
+    "stages": 4_619,  # 4_100
+    "sources": 1_174,  # 700
     "assistant": 593,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
@@ -169,16 +169,16 @@ MOST_LINES = {
     "runs": 1_301,  # 1_200
     "comparison": 5_184,  # 4_400
     "report": 3_257,  # 2_700
-    "experiment": 8_153,  # 7_600
+    "experiment": 8_118,  # 7_600
     "notebook": 2_743,  # 2_600
     "testing": 850,  # 1_200
-    "cli": 2_362,  # 2_300
+    "cli": 2_366,  # 2_300
 }
 MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
 MOST_IMPORTS = 70  # of 1,000 lines; 60
 MOST_SLIVERS = 3  # modules with fewer than 25 lines of code, `__init__.py` not counted
-MOST_CALLED_ONCE = 18  # private functions of fewer than five statements that their file names once
+MOST_CALLED_ONCE = 16  # private functions of fewer than five statements that their file names once
 MOST_DIALECT = 1  # names with a word of the table in CONTRIBUTING.md; 0
 MOST_CODE = 300  # lines of a module that hold code
 CIRCLES: list[str] = []  # folders of which some children import each other

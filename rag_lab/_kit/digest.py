@@ -27,8 +27,12 @@ _SYLLABLES = 5  # one of 1.7 billion words
 
 def digest(value: Any) -> str:
     """Return the SHA-256 of a JSON value, the same for any key order."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """Return a JSON value as text, the same for any key order."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest_word(value: Any) -> str:
@@ -171,6 +175,7 @@ def whole_folder(target: Path, except_in: str = "") -> Iterator[Path | None]:
             yield partial
             seal(partial, except_in)
             put_in_place(partial, target)
+            damage(target, except_in, is_whole_now=True)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
@@ -200,7 +205,7 @@ def seal(folder: Path, except_in: str = "") -> None:
     (folder / SEAL).write_text(json.dumps(digests, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def damage(folder: Path, except_in: str = "") -> str:
+def damage(folder: Path, except_in: str = "", *, is_whole_now: bool = False) -> str:
     """Return the name of a file that is not as `seal` left it (changed, missing, added), "" where all are."""
     stamps: _Stamps = {}
     for name in _file_names(folder, except_in):
@@ -209,6 +214,8 @@ def damage(folder: Path, except_in: str = "") -> str:
         except OSError:  # a link that leads nowhere, or a file that went just now
             continue
         stamps[name] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    if is_whole_now:
+        _found_whole[folder] = stamps
     if stamps == _found_whole.get(folder):
         return ""
     try:

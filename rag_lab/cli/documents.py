@@ -4,7 +4,7 @@ import json
 import shlex
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -78,6 +78,7 @@ def ingest(
 
     folder, listed = read_connectors(connectors)
     where, stop, shown = shlex.quote(str(folder)), threading.Event(), set[str]()
+    pipeline: Any = None
     if status:
         for name, stands in Ingestion(folder, listed).status().items():
             absent = "" if any(name == each.name for each in listed) else f"; no longer in {connectors.name}"
@@ -85,14 +86,17 @@ def ingest(
         return
 
     def tell(found: Pass) -> None:
+        nonlocal pipeline
         news = bool(found.new or found.changed or found.gone or found.failure)
         if news or not follow:
             typer.echo(str(found))
         for sentence in (text for text in found.problems.values() if text not in shown):
             shown.add(sentence)
             typer.echo(f"  {sentence}", err=True)
-        if index_ and news and not dry_run and any((folder / "corpus").rglob("*.*")):
-            open_pipeline(str(folder), settings).index.ensure_vectors()
+        if index_ and (news or not pipeline) and not dry_run and any((folder / "corpus").rglob("*.*")):
+            pipeline = pipeline.after(ingestion.files) if pipeline else open_pipeline(str(folder), settings)
+            pipeline.index.ensure_vectors()
+            ingestion.files.clear()
 
     with tqdm(desc="ingesting", unit="key", disable=None) as bar, stopped_in_order(stop.set):
         ingestion = Ingestion(folder, listed, bar.update)

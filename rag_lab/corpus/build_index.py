@@ -7,20 +7,22 @@ be indexed once, be their bytes the same or not: a copy with other line ends, a 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from tqdm.auto import tqdm
 
-from rag_lab._kit.digest import digest, whole_folder
+from rag_lab._kit.digest import canonical, digest, is_whole, whole_file, whole_folder
 from rag_lab.corpus.chunk_store import AsRead, write_chunks
 from rag_lab.corpus.chunks import Chunks, Cut, chunks, cut, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import Listing, Page, file_digests, none_usable
+from rag_lab.corpus.folder import Listing, Page, file_digests, has_copies, none_usable
 from rag_lab.corpus.load.loader import Loaded, LoadError, loaded_from, loaded_json
 from rag_lab.corpus.reading import Reading
 from rag_lab.corpus.spans import joined
@@ -83,56 +85,102 @@ class Recipe:
 
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
     """Return whatever can change an index: files, whose they are, and the recipe."""
-    whose = {source: item for source, item in listing.attributes.items() if source in digests}
-    attributes = {source: {"namespace": a.namespace, "permissions": a.permissions} for source, a in whose.items()}
+    whose = {source: (a.namespace, a.permissions) for source, a in listing.attributes.items() if source in digests}
+    labels = {label: {"namespace": label[0], "permissions": list(label[1])} for label in set(whose.values())}
+    attributes = {source: labels[label] for source, label in whose.items()}
     corpora = {"corpora": list(listing.corpora)} if listing.corpora else {}
     return {"files": dict(digests), "attributes": attributes, **corpora, **recipe.identity()}
 
 
-def ensure_index(listing: Listing, digests: Mapping[str, str], recipe: Recipe, home: Path) -> Path:
-    """Return the folder of the index of the files of `listing`, building it first where it is not there, or damaged.
+_manifests: dict[Path, Manifest] = {}  # of two indexes: to read one of many files takes long
+
+
+def read_manifest(index: Path, built: Manifest | None = None) -> Manifest:
+    """Return what is known of the index in a folder, or of one that was `built` now."""
+    if built or index not in _manifests:
+        _manifests[index] = built or TypeAdapter(Manifest).validate_json((index / MANIFEST).read_bytes())
+        for other in [*_manifests][:-2]:
+            del _manifests[other]
+    return _manifests[index]
+
+
+Earlier = tuple[Path, set[str]]  # another index that is made alike, and the files that are not the same in it
+
+
+def ensure_index(
+    listing: Listing, parts: Mapping[str, Any], recipe: Recipe, home: Path, last: Path
+) -> tuple[Path, Earlier | None, Mapping[str, str]]:
+    """Return the folder of the index of `parts`, building it first where it is not there, or damaged; see `made_of`.
+
+    The file `last` names the one that was opened before. It is returned, too, with the files that differ, and after it
+    the digests of its files. An index begins as a copy of it, and is the same so, but where the recipe is another, or a
+    file that differs has a copy, since of both it is said that they are the same.
 
     Where another attempt may read more of a file, the folder is one for now: the next call reads those files again.
     """
-    parts = made_of(listing, digests, recipe)
-    memory = Memory(home / "files.sqlite")
+    before = home / "indexes" / ((last.exists() and last.read_text(encoding="utf-8")) or "none")
+    known = read_manifest(before).made_of if is_whole(before, SEARCHED) else {}
+    recipes = [{key: each[key] for key in each.keys() - {"files", "attributes"}} for each in (known, parts)]
+    earlier = None
+    if known and FOR_NOW not in known and "duplicates" not in parts and digest(recipes[0]) == digest(recipes[1]):
+        found = set[str]()
+        for was, now in ((known[what], parts[what]) for what in ("files", "attributes")):
+            found |= {source for source, item in now.items() if was.get(source) != item} | (was.keys() - now.keys())
+        earlier = None if any(has_copies(each["files"], found) for each in (known, parts)) else (before, found)
+    memory, digests = Memory(home / "files.sqlite"), parts["files"]
     try:
-        return _ensure(lambda: process(listing, digests, recipe, memory), permanent=True, parts=parts, home=home)
-    except _Retryable as found:
-        processed: Processed = found.args[0]
-    # Another index, so that no result of it is taken for one of the whole.
-    parts[FOR_NOW] = processed.problems
-    return _ensure(lambda: processed, permanent=False, parts=parts, home=home)
+        try:
+            path = _ensure(lambda: process(listing, digests, recipe, memory, earlier), parts, home, earlier)
+        except OverflowError:
+            path = _ensure(lambda: process(listing, digests, recipe, memory), parts, home)
+    except _Retryable as error:
+        processed: Processed = error.args[0]
+        # Another index, so that no result of it is taken for one of the whole.
+        path = _ensure(lambda: processed, {**parts, FOR_NOW: processed.problems}, home)
+    if path != before:
+        last.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(last) as partial:
+            partial.write_text(path.name, encoding="utf-8")
+    return path, earlier, digests if path == before else known.get("files", {})
 
 
 class _Retryable(Exception):  # noqa: N818
     """Another attempt may read more of some files; its argument is what was processed."""
 
 
-def _ensure(read: Callable[[], Processed], *, permanent: bool, parts: Mapping[str, Any], home: Path) -> Path:
+def _ensure(
+    read: Callable[[], Processed], parts: Mapping[str, Any], home: Path, earlier: Earlier | None = None
+) -> Path:
     """Return the folder of the index of `parts`, building it where it is not there of what `read` returns."""
-    target = home / "indexes" / digest(parts)
+    made = canonical(parts)  # many files make it long: it is put together once
+    target = home / "indexes" / sha256(made.encode()).hexdigest()
     with whole_folder(target, except_in=SEARCHED) as partial:
         if partial:
             processed = read()
-            if permanent and processed.retryable:
+            if processed.retryable and earlier:
+                raise OverflowError
+            if processed.retryable and FOR_NOW not in parts:
                 raise _Retryable(processed)
             partial.mkdir()
-            write_chunks(partial / CHUNKS, processed.documents, processed.chunks)
+            if earlier:
+                shutil.copyfile(earlier[0] / CHUNKS, partial / CHUNKS)
+            others = earlier[1] if earlier else ()
+            counts = write_chunks(partial / CHUNKS, processed.documents, processed.chunks, [*parts["files"]], others)
+            if not counts[0]:  # what is left cannot be used, which is to be said
+                raise OverflowError
             manifest = Manifest(
                 n_files=len(parts["files"]),
-                n_documents=len(processed.documents),
-                n_parents=len(processed.chunks.parents),
-                n_children=len(processed.chunks.children),
-                problems=tuple({"source": source, "reason": reason} for source, reason in processed.problems),
+                n_documents=counts[0],
+                n_parents=counts[1],
+                n_children=counts[2],
+                problems=tuple({"source": source, "reason": reason} for source, reason in sorted(processed.problems)),
                 made_of=dict(parts),
                 page_starts=processed.as_read.page_starts,
                 left_out=processed.as_read.left_out,
             )
-            text = json.dumps(
-                {each.name: getattr(manifest, each.name) for each in fields(manifest)}, ensure_ascii=False
-            )
-            (partial / MANIFEST).write_text(text, encoding="utf-8")
+            rest = {each.name: getattr(manifest, each.name) for each in fields(manifest) if each.name != "made_of"}
+            (partial / MANIFEST).write_text(f'{canonical(rest)[:-1]},"made_of":{made}}}', encoding="utf-8")
+            read_manifest(target, manifest)
     return target
 
 
@@ -168,9 +216,17 @@ class Processed:
     as_read: AsRead
 
 
-def process(listing: Listing, digests: Mapping[str, str], recipe: Recipe, memory: Memory) -> Processed:
-    """Read and cut the files of `listing`; only those whose content was never read and cut so are opened."""
+def process(
+    listing: Listing, digests: Mapping[str, str], recipe: Recipe, memory: Memory, earlier: Earlier | None = None
+) -> Processed:
+    """Read and cut the files of `listing`; only those whose content was never read and cut so are opened.
+
+    Where there is an earlier index, those that are not the same in it; what it says of the others is taken over.
+    """
     config, splitter = recipe.config, recipe.splitter
+    if earlier:
+        some = {source: path for source, path in listing.files.items() if source in earlier[1]}
+        listing = replace(listing, files=some)
     keys = {
         source: digest(["load", digests[source], dict(recipe.reading.identity_of(path.suffix.lower()))])
         for source, path in listing.files.items()
@@ -196,7 +252,7 @@ def process(listing: Listing, digests: Mapping[str, str], recipe: Recipe, memory
                     problems.append((source, page + losses))
             documents.append(listing.owned(replace(document, source=source)))
             flat.append(spans)
-    if not documents:
+    if not documents and not earlier:
         reasons = [f"{listing.files[source]}: {reason}" for source, reason in problems]
         raise DatasetError(none_usable(len(listing.files), [*map(str, listing.problems), *reasons]))
     first: dict[str, str] = {}
@@ -205,9 +261,13 @@ def process(listing: Listing, digests: Mapping[str, str], recipe: Recipe, memory
             problems.append((source, _SAME_BYTES.format(original)))
     problems += [(name, _LEFT_OUT.format(one)) for name, one in as_read.left_out.items()]
     in_order = tuple(source for source in listing.files if source in retryable)
-    return Processed(
-        tuple(documents), chunks(documents, flat, config, as_read.page_starts), tuple(problems), in_order, as_read
-    )
+    cut_so = chunks(documents, flat, config, as_read.page_starts)
+    if earlier:
+        before, others = read_manifest(earlier[0]), earlier[1]
+        problems += [(one["source"], one["reason"]) for one in before.problems if one["source"] not in others]
+        kept = {source: starts for source, starts in before.page_starts.items() if source not in others}
+        as_read = replace(as_read, page_starts={**kept, **as_read.page_starts})
+    return Processed(tuple(documents), cut_so, tuple(problems), in_order, as_read)
 
 
 def _whole(usable: Mapping[str, Loaded], listing: Listing, config: CorpusConfig) -> tuple[dict[str, Loaded], AsRead]:
@@ -244,11 +304,13 @@ def _load_all(
         data = {"error": str(found)} if isinstance(found, LoadError) else loaded_json(found)
         return json.dumps(data, ensure_ascii=False) if found.lasting else None
 
-    def decode(text: str) -> Loaded | LoadError:
-        data = json.loads(text)
-        return LoadError(data["error"]) if "error" in data else loaded_from(data)
-
-    work = Work("load", read, encode, decode, _FILES_AT_ONCE)
+    work = Work(
+        "load",
+        read,
+        encode,
+        lambda text: LoadError(data["error"]) if "error" in (data := json.loads(text)) else loaded_from(data),
+        _FILES_AT_ONCE,
+    )
     found = work.recall(memory, sources)
     new = [key for key in sources if key not in found]
     hidden = None if new else True  # shown where someone watches

@@ -12,10 +12,10 @@ import re
 import sqlite3
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,31 +30,50 @@ from rag_lab.stores.engine import Found
 Children = list[Chunk]  # of one unit
 AnyRecord = TypeVar("AnyRecord", Document, Chunk)
 Place = tuple[str, int | None, int, int]  # source, page, start, end
+Counts = tuple[int, int, int]  # of documents, parents and children
 
-_CHUNK = """(chunk_id TEXT PRIMARY KEY, parent_id TEXT, source TEXT, page INTEGER, start INTEGER, "end" INTEGER,
-             text TEXT, namespace TEXT, permissions TEXT, section TEXT)"""
-_SCHEMA = f"""
-CREATE TABLE documents (source TEXT, page INTEGER, text TEXT, title TEXT, namespace TEXT, permissions TEXT,
-                        section TEXT);
-CREATE TABLE parents {_CHUNK};
-CREATE TABLE children {_CHUNK};
-CREATE INDEX documents_source ON documents (source);
-CREATE INDEX parents_source ON parents (source);
-"""
-_INSERT_DOCUMENT = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"
-_INSERT_CHUNK = {name: f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" for name in ("parents", "children")}  # noqa: S608 - the names here
+_SCHEMA = Path(__file__).with_name("chunks.sql").read_text(encoding="utf-8")
+_TABLES = ("documents", "parents", "children")
+_APART = 2**20  # between the numbers of two rows, so that others may come between them
 Search = Callable[[Sequence[int], int], Found]  # (rows of queries, children wanted of each) -> ids and scores
 # First guess of how many children must be searched for one more unit.
 _CHILDREN_PER_UNIT: dict[Level, int] = {"child": 1, "parent": 4, "document": 8}
 
 
-def write_chunks(path: Path, documents: Sequence[Document], chunks: Chunks) -> None:
-    """Write a new file that `ChunkStore` reads; the order of documents and chunks is kept."""
+def write_chunks(
+    path: Path, documents: Sequence[Document], chunks: Chunks, order: Sequence[str] = (), sources: Collection[str] = ()
+) -> Counts:
+    """Write a file that `ChunkStore` reads, in the order of documents and chunks; return how many it holds.
+
+    Where `path` is a copy of one, `documents` stand in place of those of `sources`, `order` are all files, and
+    OverflowError means that there is no room. What a crash leaves is no index, so nothing waits for the disk.
+    """
+    before, is_new = dict(zip(order, ("", *order), strict=False)), not path.exists()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(_SCHEMA)
-        connection.executemany(_INSERT_DOCUMENT, map(_row, documents))
-        connection.executemany(_INSERT_CHUNK["parents"], map(_row, chunks.parents))
-        connection.executemany(_INSERT_CHUNK["children"], map(_row, chunks.children))
+        connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA if is_new else ''}")
+        all_records: tuple[Sequence[Document | Chunk], ...] = (documents, chunks.parents, chunks.children)
+        for table, records in zip(_TABLES, all_records, strict=True):
+            names = [each.name for each in fields(Document if table == "documents" else Chunk)]
+            columns = ", ".join(f'"{name}"' for name in names)
+            insert = f"INSERT INTO {table} (rowid, {columns}) VALUES (?{', ?' * len(names)})"  # noqa: S608 - our names
+            connection.executemany(f"DELETE FROM {table} WHERE source = ?", [(source,) for source in sources])  # noqa: S608 - our names
+            of_file: Iterable[tuple[str, Iterable[Document | Chunk]]] = groupby(records, lambda record: record.source)
+            for source, some in [("", records)] if is_new else of_file:
+                found, other, low = list(some), before.get(source), None
+                while other and low is None:  # the last row of the file before; one that cannot be used has none
+                    query = f"SELECT max(rowid) FROM {table} WHERE source = ?"  # noqa: S608 - our names
+                    (low,), other = connection.execute(query, (other,)).fetchone(), before[other]
+                low = low or 0
+                query = f"SELECT min(rowid) FROM {table} WHERE rowid > ?"  # noqa: S608 - our names
+                (high,) = connection.execute(query, (low,)).fetchone()
+                apart = (high - low) // (len(found) + 1) if high else _APART
+                if not apart:
+                    raise OverflowError
+                values = [[getattr(one, name) for name in names] for one in found]
+                rows = [[json.dumps(one) if isinstance(one, tuple) else one for one in row] for row in values]
+                connection.executemany(insert, ([low + n * apart, *row] for n, row in enumerate(rows, start=1)))
+        counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in _TABLES]  # noqa: S608 - our names
+    return counts[0], counts[1], counts[2]
 
 
 class ChunkStore:
@@ -63,6 +82,14 @@ class ChunkStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
+        self._places: dict[str, Place] = {}
+
+    def place(self, parent_id: str) -> Place:
+        """Return source, page, start and end of a parent."""
+        if parent_id not in self._places:
+            query = 'SELECT source, page, start, "end" FROM parents WHERE chunk_id = ?'
+            self._places[parent_id] = self._rows(query, parent_id)[0]
+        return self._places[parent_id]
 
     def parent(self, parent_id: str) -> Chunk:
         """Return a parent; KeyError if there is none of that id."""
@@ -103,9 +130,17 @@ class ChunkStore:
         query = "SELECT substr(text, 1, ?) FROM documents WHERE rowid = ?"
         return [self._rows(query, characters, row)[0][0] for row in seen[step - 1 :: step]]
 
-    def children(self) -> list[Chunk]:
-        """Return all children, in the order of the corpus."""
-        return [_record(Chunk, row) for row in self._rows("SELECT * FROM children ORDER BY rowid")]
+    def children(self, sources: Collection[str] | None = None) -> list[Chunk]:
+        """Return all children, or those of some files, in the order of the corpus."""
+        some = "" if sources is None else "WHERE source IN (SELECT value FROM json_each(?))"
+        values = [] if sources is None else [json.dumps([*sources])]
+        return [_record(Chunk, row) for row in self._rows(f"SELECT * FROM children {some} ORDER BY rowid", *values)]  # noqa: S608 - ours
+
+    def labelled(self) -> tuple[list[str], list[str]]:
+        """Return the ids of the children and their access labels, in the order of the corpus, without their texts."""
+        rows = self._rows("SELECT chunk_id, namespace, permissions FROM children ORDER BY rowid")
+        label = cache(lambda namespace, permissions: access_label(namespace, json.loads(permissions)))
+        return [row[0] for row in rows], [label(*row[1:]) for row in rows]
 
     def files(self) -> list[Chunk]:
         """Return each file as one text under its own name, in the order of the corpus."""
@@ -132,10 +167,9 @@ class ChunkStore:
         )
         return [_record(Chunk, row) for row in rows]
 
-    def counts(self) -> dict[str, tuple[int, int, int]]:
+    def counts(self) -> dict[str, Counts]:
         """Return how many documents, parents and children each file has, by its source."""
-        tables = ("documents", "parents", "children")
-        queries = [f"SELECT source, count(*) FROM {table} GROUP BY source ORDER BY min(rowid)" for table in tables]  # noqa: S608 - the names above
+        queries = [f"SELECT source, count(*) FROM {table} GROUP BY source ORDER BY min(rowid)" for table in _TABLES]  # noqa: S608 - our names
         documents, parents, children = (dict(self._rows(query)) for query in queries)
         return {source: (n, parents.get(source, 0), children.get(source, 0)) for source, n in documents.items()}
 
@@ -144,12 +178,6 @@ class ChunkStore:
         """The distinct access labels of the children."""
         rows = self._rows("SELECT DISTINCT namespace, permissions FROM children")
         return frozenset(access_label(namespace, json.loads(permissions)) for namespace, permissions in rows)
-
-    @cached_property
-    def spans(self) -> dict[str, Place]:
-        """Source, page, start and end of every parent by its id, without the texts."""
-        rows = self._rows('SELECT chunk_id, source, page, start, "end" FROM parents')
-        return {parent_id: (source, page, start, end) for parent_id, source, page, start, end in rows}
 
     def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
         return self._connection().execute(query, values).fetchall()
@@ -161,11 +189,6 @@ class ChunkStore:
             self._local.process = os.getpid()
         connection: sqlite3.Connection = self._local.connection
         return connection
-
-
-def _row(record: Document | Chunk) -> tuple[str | int | None, ...]:
-    values = (getattr(record, name) for name in type(record).__dataclass_fields__)
-    return tuple(json.dumps(value) if isinstance(value, tuple) else value for value in values)
 
 
 def _record(kind: type[AnyRecord], row: Sequence[Any]) -> AnyRecord:
@@ -189,9 +212,9 @@ def best_units(chunks: ChunkStore, level: Level, search: Search, n_queries: int,
             best: dict[str, Hit] = {}
             for chunk_id, score in zip(ids, scores, strict=True):
                 parent_id = chunk_id.rpartition("/")[0]
-                unit_id = {"child": chunk_id, "parent": parent_id}.get(level) or f"{chunks.spans[parent_id][0]}#"
+                unit_id = {"child": chunk_id, "parent": parent_id}.get(level) or f"{chunks.place(parent_id)[0]}#"
                 if unit_id not in best:
-                    place = chunks.spans[parent_id]
+                    place = chunks.place(parent_id)
                     if level == "child":
                         child = chunks.child(chunk_id)
                         place = child.source, child.page, child.start, child.end

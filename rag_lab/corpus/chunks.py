@@ -4,8 +4,6 @@ What stands before a child is for the search alone: its text, its span and its i
 sentence about a passage within its document is Anthropic's "contextual retrieval" (2024).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +24,10 @@ from rag_lab.memory.results import Memory, Work
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Embedder, Message, Vectors
 from rag_lab.models.remembered_vectors import RememberedEmbedder
 from rag_lab.records import Chunk, Document
+from rag_lab.stores import registry
+from rag_lab.stores.config import StoreConfig
 
+_VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
 _PROMPT_VERSION = 1  # raised with the words
 _SYSTEM = (
     "You are shown a document and a passage of it. Write one sentence that says what the passage is about within the "
@@ -220,7 +221,7 @@ class Contexts:
         return {"context": found | ({"for_now": self.for_now} if self.for_now else {})}
 
     @property
-    def words(self) -> Contexts:
+    def words(self) -> "Contexts":
         """What stands before a chunk where words are searched: what is embedded late has no words more."""
         return replace(self, kind="none") if self.kind == "late" else self
 
@@ -328,3 +329,26 @@ def _parts(text: str, room: int, model: ChatModel) -> tuple[int, list[str]]:
         if width <= _NARROWEST or all(model.count_tokens(part) <= room for part in parts):
             return step, parts
         width = max(_NARROWEST, width * 3 // 4)
+
+
+@dataclass(frozen=True)
+class ChildVectors:
+    """How children become vectors, and which store holds them."""
+
+    embedder: RememberedEmbedder
+    store: StoreConfig
+    override: Any = None  # an object in place of the store that is named
+    contexts: Contexts = Contexts()
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return whatever can change what a search in them finds, beside the children."""
+        return {
+            "format": _VECTORS_FORMAT,
+            "embedder": dict(self.embedder.identity()),
+            "store": registry.identity(self.store, self.override),
+            **self.contexts.identity(),
+        }
+
+    def folder(self, searched: Path) -> Path:
+        """Return where they lie below the folder `searched`; they may not be there."""
+        return searched / f"vectors-{digest(self.identity())[:32]}"

@@ -9,36 +9,36 @@ it is searched (`corpus.context`) is in no text that is shown, read or cited.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from rag_lab._kit.digest import digest, is_whole, whole_folder
 from rag_lab._kit.machine import bytes_on_disk
 from rag_lab._kit.observability import span
-from rag_lab.access import Labels, access_label, may_see
+from rag_lab.access import Labels, may_see
 from rag_lab.corpus import build_index as indexes
+from rag_lab.corpus import folder as folders
 from rag_lab.corpus.chunk_store import ChunkStore, best_units, locate_evidence
-from rag_lab.corpus.chunks import Contexts, cut_identity
+from rag_lab.corpus.chunks import ChildVectors, Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
-from rag_lab.corpus.folder import DIGESTS, Changes, IndexedFile, list_corpus, modified_at, refuse_answers, track
+from rag_lab.corpus.folder import Changes, IndexedFile, Listing
 from rag_lab.corpus.normalize import language_of, main_language
 from rag_lab.corpus.reading import Reading
-from rag_lab.corpus.rules import Attributes
+from rag_lab.corpus.rules import ATTRIBUTES_FILE, REMOVED_FILE, Attributes, rules_folder
 from rag_lab.corpus.splitters import splitter_of
 from rag_lab.memory.results import Memory
 from rag_lab.models.protocols import ChatModel, Embedder, Vectors
 from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
-from rag_lab.models.truncation import Truncation
+from rag_lab.models.truncation import TruncatedChildren, Truncation
 from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
 from rag_lab.stores import registry
 from rag_lab.stores.config import StoreConfig, Unit
-from rag_lab.stores.engine import KEPT_FILE, SearchedRows
+from rag_lab.stores.engine import KEPT_FILE, Rows, SearchedRows
 from rag_lab.stores.sparse import Analyzer, AnalyzerChoice, SparseIndex, SparseName, analyzer_for, open_sparse
 
 _COUNTS_FORMAT = 1  # raised when what is counted changes
@@ -47,42 +47,6 @@ _SAMPLE = 300, 3000  # documents, and characters of each, by which the language 
 _NO_SENTENCE = "{} chunks are searched with the path of headings, for the model wrote no sentence of context: {}."
 _NOT_VISIBLE = "its asker may not see this file, so it was left out; give may_see or namespace as the file asks for."
 TOOK = "took.json"  # with the vectors: the seconds that embedding took, of each text as first computed
-_VECTORS_FORMAT = 1  # raised when what is embedded of a child changes
-
-
-@dataclass(frozen=True, slots=True)
-class TruncatedChildren:
-    """How long children are for one embedding model, and the tokens beyond its limit by the id of each longer one."""
-
-    total: Truncation
-    longer: Mapping[str, int] = field(default_factory=dict)
-
-    def of_hits(self, hits: Iterable[Hit]) -> list[int]:
-        """Return how many tokens of each hit's child were never embedded."""
-        return [self.longer.get(hit.chunk_id, 0) for hit in hits]
-
-
-@dataclass(frozen=True)
-class ChildVectors:
-    """How children become vectors, and which store holds them."""
-
-    embedder: RememberedEmbedder
-    store: StoreConfig
-    override: Any = None  # an object in place of the store that is named
-    contexts: Contexts = Contexts()  # noqa: RUF009 - frozen
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return whatever can change what a search in them finds, beside the children."""
-        return {
-            "format": _VECTORS_FORMAT,
-            "embedder": dict(self.embedder.identity()),
-            "store": registry.identity(self.store, self.override),
-            **self.contexts.identity(),
-        }
-
-    def folder(self, searched: Path) -> Path:
-        """Return where they lie below the folder `searched`; they may not be there."""
-        return searched / f"vectors-{digest(self.identity())[:32]}"
 
 
 class CorpusIndex:
@@ -95,11 +59,15 @@ class CorpusIndex:
         vectors: ChildVectors,
         passed_over: tuple[Problem, ...] = (),
         changes: Changes = Changes(),  # noqa: B008 (frozen)
+        earlier: indexes.Earlier | None = None,
     ) -> None:
         self.path = path
         self.corpus_dir = corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
-        self.vectors = vectors
+        self._earlier = earlier  # that index; the vectors of files that are the same in it are taken over
+        # Opens the index as of now, where no others than these files came, changed or went since this one.
+        self.after: Callable[[Collection[str]], CorpusIndex] = lambda sources: self
+        self.vectors, self.contexts = vectors, vectors.contexts  # these stand before children where they are searched
         self._passed_over = passed_over  # files that no loader was tried on
         self._store_name = ""
         self.chunks = ChunkStore(path / indexes.CHUNKS)  # documents, parents and children with their texts
@@ -141,7 +109,8 @@ class CorpusIndex:
         parts, found = self.manifest.made_of, []
         labels = {name: Attributes(a["namespace"], tuple(a["permissions"])) for name, a in parts["attributes"].items()}
         for source, numbers in self.chunks.counts().items():
-            label, day = labels.get(source, Attributes()), modified_at(self.corpus_dir / source)
+            label, path = labels.get(source, Attributes()), self.corpus_dir / source
+            day = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%dT%H:%M:%SZ}" if path.is_file() else ""
             found.append(IndexedFile(source, parts["files"][source], *numbers, label, day))
         return tuple(found)
 
@@ -156,11 +125,6 @@ class CorpusIndex:
         """Return the analyzer that is chosen; for `auto` that of the language of most of what is allowed."""
         return choice if choice != "auto" else analyzer_for(choice, self.language(self._visible(allowed)))
 
-    @property
-    def contexts(self) -> Contexts:
-        """What stands before a child where it is searched."""
-        return self.vectors.contexts
-
     def searched_texts(self, children: Sequence[Chunk]) -> list[str]:
         """Return the texts by which children are searched: their own, behind what stands before them."""
         if not self.contexts.words.identity():
@@ -168,9 +132,9 @@ class CorpusIndex:
         before = ((self._before[child.chunk_id], child.text) for child in children)
         return ["\n\n".join(filter(None, both)) for both in before]
 
-    def searched_children(self) -> list[Chunk]:
-        """Return the children with the texts by which they are searched."""
-        children = self.chunks.children()
+    def searched_children(self, sources: Collection[str] | None = None) -> list[Chunk]:
+        """Return the children, or those of some files, with the texts by which they are searched."""
+        children = self.chunks.children(sources)
         return [replace(one, text=text) for one, text in zip(children, self.searched_texts(children), strict=True)]
 
     def _searched_identity(self) -> dict[str, Any]:
@@ -197,15 +161,21 @@ class CorpusIndex:
         """Embed the children and write their vectors, once for all processes, where they are missing or damaged."""
         if self.has_vectors:
             return
-        made, embedder, children = self.vectors, self.vectors.embedder, self.searched_children()
+        made, embedder, rows, sources = self.vectors, self.vectors.embedder, None, None
+        if self._earlier and made.store.vectors == "float32" and not self.contexts.model:
+            earlier = made.folder(self._earlier[0] / indexes.SEARCHED)
+            rows, sources = (Rows(earlier), self._earlier[1]) if is_whole(earlier) else (None, None)
+        children = self.searched_children(sources)
         with whole_folder(made.folder(self.path / indexes.SEARCHED)) as partial:
             if not partial:
                 return
             before = embedder.replayed.seconds + embedder.embedded.seconds
             vectors = self.contexts.embed(embedder, self.chunks.documents, children)
             took = embedder.replayed.seconds + embedder.embedded.seconds - before
-            labels = [access_label(child.namespace, child.permissions) for child in children]
-            ids = [child.chunk_id for child in children]
+            ids, labels = self.chunks.labelled()
+            if rows is not None:  # all others have those that they had
+                vectors = rows.joined(ids, dict(zip((child.chunk_id for child in children), vectors, strict=True)))
+                took += json.loads((earlier / TOOK).read_bytes())["seconds"] * (1 - len(children) / len(ids))
             registry.stores_of(made.store, made.override).build(partial, ids, vectors, labels, made.store.url)
             (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
 
@@ -345,7 +315,7 @@ class CorpusIndex:
     @cached_property
     def manifest(self) -> indexes.Manifest:
         """What is known of the index without opening it."""
-        return TypeAdapter(indexes.Manifest).validate_json((self.path / indexes.MANIFEST).read_bytes())
+        return indexes.read_manifest(self.path)
 
 
 def open_index(
@@ -381,8 +351,6 @@ def open_index(
         build: False names an index that is missing without building it; its `is_built` is False.
     """
     reading = Reading(config, vision, home, readers)
-    cache = home / DIGESTS
-    listing, digests = list_corpus(corpus_dir, reading.loaders, cache, config.distractors, others)
     if isinstance(embedder, RememberedEmbedder):
         remembered = replace(embedder, progress=progress)
     else:
@@ -390,13 +358,31 @@ def open_index(
     recipe = indexes.Recipe(config, reading, splitter_of(config, remembered, splitter))
     contexts = Contexts(config.context, writer, Memory(home / "files.sqlite"), asks, config.sheet_rows == "one")
     vectors = ChildVectors(remembered, store, custom_store, contexts)
-    if not build:
-        missing = home / "indexes" / digest(indexes.made_of(listing, digests, recipe))
-        return CorpusIndex(missing, corpus_dir, vectors, listing.problems)
-    path = indexes.ensure_index(listing, digests, recipe, home)
-    cuts = {**cut_identity(config, recipe.splitter), "distractors": config.distractors, "also": listing.corpora}
-    changes = track(home, corpus_dir, cuts, digests)
-    return CorpusIndex(path, corpus_dir, vectors, listing.problems, changes)
+
+    def opened(known: tuple[Listing, dict[str, str], dict[str, str]] | None, sources: Collection[str]) -> CorpusIndex:
+        files = (rules_folder(corpus_dir) / name for name in (ATTRIBUTES_FILE, REMOVED_FILE))
+        rules = folders.file_digests({path.name: path for path in files if path.exists()}, None)
+        is_known = known is not None and known[2] == rules and not config.distractors
+        again = folders.list_again(*known[:2], corpus_dir, sources) if known and is_known else None
+        listing, digests = again or folders.list_corpus(
+            corpus_dir, reading.loaders, home / folders.DIGESTS, config.distractors, others
+        )
+        parts = indexes.made_of(listing, digests, recipe)
+        if not build:
+            return CorpusIndex(home / "indexes" / digest(parts), corpus_dir, vectors, listing.problems)
+        cuts = {**cut_identity(config, recipe.splitter), "distractors": config.distractors, "also": listing.corpora}
+        last = home / "tracked" / digest([str(corpus_dir.resolve()), cuts])
+        path, earlier, was = indexes.ensure_index(listing, parts, recipe, home, last)
+        changes = Changes(
+            added=tuple(sorted(digests.keys() - was.keys())),
+            changed=tuple(sorted(name for name, now in digests.items() if was.get(name, now) != now)),
+            removed=tuple(sorted(was.keys() - digests.keys())),
+        )
+        index = CorpusIndex(path, corpus_dir, vectors, listing.problems, changes, earlier)
+        index.after = lambda others: opened((listing, digests, rules), others)
+        return index
+
+    return opened(None, ())
 
 
 def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[Question], list[Problem]]:
@@ -418,5 +404,5 @@ def locate_all(index: CorpusIndex, questions: Sequence[Question]) -> tuple[list[
                 problems.append(Problem(str(index.corpus_dir / evidence.source), reason))
         answers = question.answers if len(kept) == len(question.evidence) else ()
         located.append(replace(question, evidence=tuple(kept), answers=answers))
-    refuse_answers(index.manifest.made_of["files"], index.chunks.pages, located)
+    folders.refuse_answers(index.manifest.made_of["files"], index.chunks.pages, located)
     return located, problems

@@ -4,25 +4,19 @@ Changes are those since the index was last opened, by the SHA-256 of the files. 
 and times, so that opening a large corpus reads no file twice.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
-import json
 import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from types import MappingProxyType
-from typing import Any
 
-from rag_lab._kit.digest import digest, whole_file
-from rag_lab._kit.home import PRIVATE
+from rag_lab._kit.digest import digest
 from rag_lab._kit.wording import counted
 from rag_lab.access import may_see
 from rag_lab.corpus import rules
@@ -92,12 +86,8 @@ def printable(path: Path) -> str:
 def visible_in(corpus_dir: Path, also: Mapping[str, Path]) -> Callable[[Question, str], bool]:
     """Return a function that tells whether the asker of a question may see a file of a corpus, or of those `also`."""
     labels = list_files(corpus_dir, None, also).attributes
-
-    def visible(question: Question, source: str) -> bool:
-        label = labels.get(source, rules.PUBLIC)
-        return may_see(question, label.namespace, label.permissions)
-
-    return visible
+    found = {source: (label.namespace, label.permissions) for source, label in labels.items()}
+    return lambda question, source: may_see(question, *found.get(source, ("", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +105,13 @@ class Listing:
         title = document.title or PurePosixPath(document.source).stem
         return replace(document, title=title, namespace=attributes.namespace, permissions=attributes.permissions)
 
-    def with_strictest_labels(self, digests: Mapping[str, str]) -> Listing:
+    def with_strictest_labels(self, digests: Mapping[str, str]) -> "Listing":
         """Return the listing with labels that hold for all files of the same content."""
         attributes, reasons = rules.of_copies(self.attributes, digests)
         problems = (Problem(printable(self.files[source]), reason) for source, reason in reasons)
         return replace(self, attributes=attributes, problems=(*self.problems, *problems))
 
-    def joined(self, name: str, other: Listing) -> Listing:
+    def joined(self, name: str, other: "Listing") -> "Listing":
         """Return the listing with the files of another corpus, which are a folder and a namespace of this name."""
         if any(source.startswith(f"{name}/") for source in self.files):
             raise DatasetError(
@@ -292,29 +282,33 @@ class IndexedFile:
     modified: str  # day and time of the last change, ISO 8601 in UTC; '' where the file is not below the corpus folder
 
 
-def modified_at(path: Path) -> str:
-    """Return when a file was last changed; see `IndexedFile.modified`."""
-    return f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%dT%H:%M:%SZ}" if path.is_file() else ""
+def has_copies(digests: Mapping[str, str], sources: Collection[str]) -> bool:
+    """Return whether a file has the bytes of one of `sources`, itself aside."""
+    contents = [digests[source] for source in sources if source in digests]
+    wanted = set(contents)
+    return len(wanted) < len(contents) or sum(one in wanted for one in digests.values()) > len(wanted)
 
 
-def track(home: Path, corpus_dir: Path, cut: Mapping[str, Any], digests: Mapping[str, str]) -> Changes:
-    """Return how the files differ from those of the last call for this corpus folder, cut in this way; keep them."""
-    path = home / "tracked" / f"{digest([str(corpus_dir.resolve()), dict(cut)])}.json"
-    try:
-        before: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # not known, or damaged
-        before = {}
-    both = digests.keys() & before.keys()
-    changes = Changes(
-        added=tuple(sorted(digests.keys() - before.keys())),
-        changed=tuple(sorted(source for source in both if digests[source] != before[source])),
-        removed=tuple(sorted(before.keys() - digests.keys())),
-    )
-    if changes != Changes():
-        path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
-        with whole_file(path) as partial:
-            partial.write_text(json.dumps(dict(digests), ensure_ascii=False), encoding="utf-8")
-    return changes
+def list_again(
+    listing: Listing, digests: Mapping[str, str], corpus_dir: Path, sources: Collection[str]
+) -> tuple[Listing, dict[str, str]] | None:
+    """Return what `list_corpus` would, where no others than these files are others since; None where all must be seen.
+
+    That is so where one came, since rules decide on its rights, is no plain file, or has a copy, since the stricter of
+    two labels holds.
+    """
+    there = {source: corpus_dir / source for source in sources if (corpus_dir / source).exists()}
+    is_plain = all(S_ISREG(path.lstat().st_mode) and os.access(path, os.R_OK) for path in there.values())
+    if not is_plain or not all(source in listing.files for source in sources):
+        return None
+    files, now, labels = dict(listing.files), {**digests, **file_digests(there)}, dict(listing.attributes)
+    for source in sources:
+        if source not in there:
+            del files[source], now[source]
+            labels.pop(source, None)
+    if not files or has_copies(digests, sources) or has_copies(now, sources):
+        return None
+    return replace(listing, files=files, attributes=labels), now
 
 
 DISTRACTORS = ".distractors/"  # before their names; no file of a corpus has such a name

@@ -9,8 +9,6 @@ latter is Kamradt's "semantic chunking" (2023), as in LangChain's `SemanticChunk
 neighbours, and the text is cut where the cosine distance to the next is above a percentile of all distances.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass

@@ -28,6 +28,7 @@ from rag_lab.runs.run_folder import MAX_METRICS, MAX_REPEATS, Claim
 Pairs = tuple[tuple[str, str], ...]  # (variant, against)
 PAIRS_RULE = "must be `all`, `baseline`, or a list of pairs of variants, as [[b, a]]"
 SAYS: dict[str, str] = read_shipped(Path(__file__).with_name("sentences.yaml"))  # templates of longer sentences
+SAID: dict[str, str] = read_shipped(Path(__file__).with_name("settings.yaml"))  # what settings mean
 _NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 
 # In place of a field that is missing or wrong, so that the rest of the file can still be checked.
@@ -38,9 +39,7 @@ class Limits(Section):
     """How much of the dataset is used, and how much the sweep may use up, all its starts together; null is no limit."""
 
     questions: int | None = Field(None, ge=1, le=10_000_000, description="questions asked, a stratified sample")
-    answers: int | None = Field(
-        None, ge=0, le=10_000_000, description="questions answered; retrieval is measured on all that are asked"
-    )
+    answers: int | None = Field(None, ge=0, le=10_000_000, description=SAID["Limits.answers"])
     cost_usd: float | None = Field(None, gt=0, le=1e9, description="dollars for chat models, by the price table")
     calls: int | None = Field(None, ge=1, le=10**12, description="calls of chat models, the judge's included")
     minutes: float | None = Field(None, gt=0, le=1e9, description="minutes that the sweep runs")
@@ -54,70 +53,35 @@ class ExperimentConfig(Section):
     dataset: str = Field(min_length=1, description="a name under datasets/, or a path from the file")
     base: PipelineConfig = Field(PipelineConfig(), description="a YAML file, the name of a preset, or the keys")
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="dotted keys and their values")
-    variants: dict[str, PipelineConfig] = Field(
-        default_factory=dict,
-        description="pipelines by name, for the design `list`: presets, YAML files, or changed keys",
-    )
+    variants: dict[str, PipelineConfig] = Field(default_factory=dict, description=SAID["ExperimentConfig.variants"])
     design: Annotated[str, pydantic.AfterValidator(DESIGNS.check), DESIGNS] = Field(
-        "one_factor", description="which combinations are run, or a design of one's own as module:function"
+        "one_factor", description=SAID["ExperimentConfig.design"]
     )
-    n: int | None = Field(
-        None,
-        ge=1,
-        le=MAX_VARIANTS,
-        description="variants of `random`, trials of `optuna`, the baseline included; most runs of `fractional`",
-    )
+    n: int | None = Field(None, ge=1, le=MAX_VARIANTS, description=SAID["ExperimentConfig.n"])
     resolution: int | None = Field(
-        None,
-        ge=RESOLUTIONS[0],
-        le=RESOLUTIONS[1],
-        description="of `fractional`; null: the highest that `n` runs allow, or else 4",
+        None, ge=RESOLUTIONS[0], le=RESOLUTIONS[1], description=SAID["ExperimentConfig.resolution"]
     )
-    only_if: dict[str, dict[str, list[Any]]] = Field(
-        default_factory=dict,
-        description="factors that vary only beside values of other keys: {retrieval.hyde_k: {query.hyde: [always]}}",
-    )
-    choose: int | None = Field(
-        None,
-        ge=MIN_ROUND,
-        le=10_000_000,
-        description="questions on which `staged` and `optuna` choose, not asked in the proof; a third where null",
-    )
-    objectives: list[str] = Field(
-        default_factory=list, description="metrics that `optuna` improves; the first two of `metrics` where empty"
-    )
+    only_if: dict[str, dict[str, list[Any]]] = Field(default_factory=dict, description=SAID["ExperimentConfig.only_if"])
+    choose: int | None = Field(None, ge=MIN_ROUND, le=10_000_000, description=SAID["ExperimentConfig.choose"])
+    objectives: list[str] = Field(default_factory=list, description=SAID["ExperimentConfig.objectives"])
     sampler: Literal["tpe", "nsga2"] | None = Field(None, description="of `optuna`; tpe where null")
-    only: list[str] = Field(
-        default_factory=list, description="variants that are run beside the baseline, by id or label; all where empty"
-    )
+    only: list[str] = Field(default_factory=list, description=SAID["ExperimentConfig.only"])
     repeats: int = Field(1, ge=1, le=MAX_REPEATS, description="how often each question is asked")
     metrics: list[str] = Field(
-        default_factory=list,
-        max_length=MAX_METRICS,
-        description="names of metrics, the first decides; what the labels allow where empty",
+        default_factory=list, max_length=MAX_METRICS, description=SAID["ExperimentConfig.metrics"]
     )
     margin: dict[str, Annotated[float, pydantic.Strict(), Field(ge=-1e9, le=1e9)]] = Field(
-        default_factory=dict, description="by metric, the loss up to which a variant may still be left out"
+        default_factory=dict, description=SAID["ExperimentConfig.margin"]
     )
     strict: bool = Field(False, description="one 5% for all that is concluded: 4% for what is primary, 1% for the rest")
-    pairs: str | Pairs | None = Field(
-        None, description="design list: which variants are compared, `all`, `baseline`, or pairs as [[b, a]]"
-    )
-    judge: str | None = Field(
-        None, description="a model, where a metric needs one; of several, [a, b], b scores the judged metrics again"
-    )
+    pairs: str | Pairs | None = Field(None, description=SAID["ExperimentConfig.pairs"])
+    judge: str | None = Field(None, description=SAID["ExperimentConfig.judge"])
     clusters: str = Field("none", description=f"questions that are not independent of each other: {CLUSTER_RULES}")
-    judge_language: str = Field(
-        "", max_length=40, description="language of the examples in the judge's prompts, as german; English where empty"
-    )
+    judge_language: str = Field("", max_length=40, description=SAID["ExperimentConfig.judge_language"])
     limits: Limits = Limits()
     seed: int = Field(0, ge=0, le=MAX_SEED, description="chooses the questions where limits leave some out")
     race: RaceConfig | None = Field(None, description="rounds of the design `racing`; its defaults where null")
-    claims: list[Claim] = Field(
-        default_factory=list,
-        max_length=1000,
-        description="published figures to be checked: {paper, metric, variant, value, tolerance, differs}",
-    )
+    claims: list[Claim] = Field(default_factory=list, max_length=1000, description=SAID["ExperimentConfig.claims"])
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -7,7 +7,7 @@ is what must be missing: at least so many tokens.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -180,6 +180,18 @@ class Truncation:
             f"{percent(self.share_longer)} of {whose} are longer than {short_name(model)} reads ({self.limit:,} "
             f"tokens, here about {characters:,} characters)"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedChildren:
+    """How long children are for one embedding model, and the tokens beyond its limit by the id of each longer one."""
+
+    total: Truncation
+    longer: Mapping[str, int] = field(default_factory=dict)
+
+    def of_hits(self, hits: Iterable[Any]) -> list[int]:
+        """Return how many tokens of each hit's child were never embedded."""
+        return [self.longer.get(hit.chunk_id, 0) for hit in hits]
 
 
 def percent(share: float) -> str:

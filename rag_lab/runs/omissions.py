@@ -12,7 +12,7 @@ from rag_lab.models.truncation import Truncation
 from rag_lab.records import Question, Trace
 
 if TYPE_CHECKING:
-    from rag_lab.corpus.corpus_index import TruncatedChildren
+    from rag_lab.models.truncation import TruncatedChildren
 
 MOST = 4  # combinations of one reason that are named
 SEARCHES = {"search_dense": "dense", "retrieve_hyde": "hyde"}  # stages that embed, with the hits of each

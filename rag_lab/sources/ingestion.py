@@ -32,14 +32,7 @@ from rag_lab.sources.config import SUFFIX, Connector
 from rag_lab.sources.source import AsBefore, Entry, Pass, Source, SourceDown, UnusableItem, guarded
 
 STATE = "ingest.sqlite"
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS documents (
-    source TEXT, key TEXT, fingerprint TEXT NOT NULL, ordinal REAL, path TEXT NOT NULL, label TEXT NOT NULL,
-    PRIMARY KEY (source, key)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS labels ON documents (source, label);
-CREATE TABLE IF NOT EXISTS sources (
-    name TEXT PRIMARY KEY, made_of TEXT NOT NULL, cursor TEXT NOT NULL, seen REAL, failure TEXT NOT NULL) WITHOUT ROWID;
-"""
+_SCHEMA = Path(__file__).with_name("ingest.sql").read_text(encoding="utf-8")
 _REMEDY = "delete it with its -wal and -shm files and the folders of the connectors in the corpus, and ingest again"
 _BEGIN, _END = "# What rag-lab ingest wrote; your own rules stand below.\n", "# End of what rag-lab ingest wrote.\n"
 _STAGING, _LOCK, _BATCH_LOCK = ".ingest", ".ingest.lock", ".ingest-batch.lock"
@@ -58,6 +51,7 @@ class Ingestion:
         self.connectors = {connector.name: connector for connector in connectors}
         self.advance = advance  # is called with the number of keys that were looked at
         self.stops: Callable[[], bool] = lambda: False  # asked between two batches
+        self.files = set[str]()  # that are others in the corpus, until somebody clears it; "" stands for thousands
 
     @contextmanager
     def writing(self) -> Iterator["Ingestion"]:
@@ -114,6 +108,7 @@ class Ingestion:
         listing, last = guarded(source.entries(cursor, keys) if keys else source.entries(cursor)), ""
         while chunk := list(islice(listing, _AT_ONCE if source.is_log else _LISTED_AT_ONCE)):
             todo = self._differing(state, name, chunk, found, source.is_log)
+            self.files = self.files if len(self.files) <= _LISTED_AT_ONCE else {""}
             for start in range(0, len(todo), _AT_ONCE):
                 if self.stops():
                     return
@@ -233,6 +228,7 @@ class Ingestion:
                 partial.write_bytes(text.encode(errors="replace"))
             target.parent.mkdir(parents=True, exist_ok=True)
             partial.replace(target)
+            self.files.add(path)
         except FileNotFoundError:  # the file of a folder went meanwhile
             found.note(entry.key, UnusableItem("it went while it was read; the next listing says what became of it."))
             return False
@@ -240,6 +236,7 @@ class Ingestion:
 
     def _delete(self, state: sqlite3.Connection, name: str, rows: list[tuple[str, str]]) -> None:
         """Delete documents and their rows; the file first, so that no file is without a row."""
+        self.files |= {path for _, path in rows if path}
         for _, path in rows:
             if path:
                 (self.corpus / path).unlink(missing_ok=True)

@@ -197,15 +197,14 @@ def _langchain_text(name: str, found: Any) -> str:
                 f"The prompt {name} has a message ({kind}, {form}) that cannot be read; system, human and ai can, as "
                 "text, Jinja, or an f-string without formats."
             )
-        filled = "".join(_literal(plain) + (f"{{{{ {field} }}}}" if field else "") for plain, field, *_ in parts)
+        filled = "".join(  # what could be taken for a template stands as a text in one
+            (f"{{{{ {json.dumps(plain, ensure_ascii=False)} }}}}" if "{" in plain or _HEAD.search(plain) else plain)
+            + (f"{{{{ {field} }}}}" if field else "")
+            for plain, field, *_ in parts
+        )
         text += f"[{role}]\n{turns}{body if form == 'jinja2' else filled}\n"
         turns = ""
     return text
-
-
-def _literal(text: str) -> str:
-    """Return a template that gives this text, whatever is in it."""
-    return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if "{" in text or _HEAD.search(text) else text
 
 
 # By key of the section `prompts`.

@@ -1,8 +1,6 @@
 """The sections of a configuration that say what the stages do."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
@@ -21,9 +19,7 @@ class ConversationConfig(Section):
     """What rewriting and answering read of the turns before a question."""
 
     memory: Literal["none", "last_exchange", "window", "summary", "summary_and_exchange"] = Field(
-        "window",
-        description="nothing, the last question with its answer, the last turns, a summary and the turns since, or a "
-        "summary and the last exchange",
+        "window", description=steps.SAID["ConversationConfig.memory"]
     )
     window_turns: int = Field(6, ge=1, le=1000, description="turns that the memory `window` keeps")
     summary_every: int = Field(6, ge=1, le=1000, description="turns that a summary takes in at a time")
@@ -34,7 +30,7 @@ class PromptsConfig(Section):
     """What models are asked, each `builtin` or a file beside the experiment."""
 
     understanding: Annotated[_Name, PLACES["understanding"]] = Field(
-        BUILT_IN, description="asks for class, rewrite and HyDE suggestion: builtin or a .j2 file"
+        BUILT_IN, description=steps.SAID["PromptsConfig.understanding"]
     )
     phrasings: Annotated[_Name, PLACES["phrasings"]] = Field(BUILT_IN, description="asks for other phrasings")
     hyde: Annotated[_Name, PLACES["hyde"]] = Field(BUILT_IN, description="asks for a hypothetical document")
@@ -42,10 +38,10 @@ class PromptsConfig(Section):
     answer: Annotated[_Name, PLACES["answer"]] = Field(BUILT_IN, description="asks for an answer from the passages")
     outline: Annotated[_Name, PLACES["outline"]] = Field(BUILT_IN, description="asks for the titles of a report")
     section_technical: Annotated[_Name, PLACES["section_technical"]] = Field(
-        BUILT_IN, description="asks for a section in the technical style"
+        BUILT_IN, description=steps.SAID["PromptsConfig.section_technical"]
     )
     section_general: Annotated[_Name, PLACES["section_general"]] = Field(
-        BUILT_IN, description="asks for a section in the general style"
+        BUILT_IN, description=steps.SAID["PromptsConfig.section_general"]
     )
     review: Annotated[_Name, PLACES["review"]] = Field(BUILT_IN, description="asks for a better text of a section")
 
@@ -59,22 +55,22 @@ class QueryConfig(Section):
     """Query understanding and HyDE."""
 
     understanding: Annotated[str, AfterValidator(steps.UNDERSTANDINGS.check), steps.UNDERSTANDINGS] = Field(
-        "llm", description="what classifies and rewrites, or one of your own as module:Class"
+        "llm", description=steps.SAID["QueryConfig.understanding"]
     )
     rewrite: Annotated[str, AfterValidator(steps.REWRITINGS.check), steps.REWRITINGS] = Field(
-        "none", description="search the model's rewrite instead of the wording, or one of your own"
+        "none", description=steps.SAID["QueryConfig.rewrite"]
     )
     min_similarity: float = Field(0.6, ge=-1, le=1, description="cosine below which a rewrite has drifted")
     guard: bool = Field(True, description="whether a rewrite that has drifted is refused")
     hyde: Literal["none", "always", "classified", "suggested"] = Field(
-        "none", description="when to search by HyDE: by the class, or where the understanding suggests it"
+        "none", description=steps.SAID["QueryConfig.hyde"]
     )
     hyde_writer: Annotated[str, AfterValidator(steps.HYDE_WRITERS.check), steps.HYDE_WRITERS] = Field(
-        "llm", description="what writes hypothetical documents, or one of your own"
+        "llm", description=steps.SAID["QueryConfig.hyde_writer"]
     )
     class_to_hyde: dict[QueryClass, bool] = Field(
         {"specific": False, "fuzzy": True, "comparative": False, "procedural": True, "creative": True},
-        description="which classes get HyDE when hyde is `classified`; overrides the model's suggestion",
+        description=steps.SAID["QueryConfig.class_to_hyde"],
     )
     phrasings: int = Field(0, ge=0, le=8, description="other phrasings of the question that are searched, too")
     temperature: float = Field(0.0, ge=0, le=2, description="of rewrites and phrasings; 0 is greedy")
@@ -96,58 +92,40 @@ class QueryConfig(Section):
         return {name: value[name] for name in QUERY_CLASSES}
 
 
-def _joined(value: Any) -> Any:
-    """Return a list of names as one text, which toggles and parameters of notebooks can hold."""
-    is_list = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
-    return ", ".join(value) if is_list else value
+# A list of names becomes one text, which toggles and parameters of notebooks can hold.
+_Joined = BeforeValidator(
+    lambda value: (
+        ", ".join(value) if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value) else value
+    )
+)
 
 
 class RetrievalConfig(Section):
     """How passages are found: which searches, how their scores are combined, and what each brings."""
 
     mode: Annotated[str, AfterValidator(_MODES.check), _MODES] = Field(
-        "hybrid",
-        description="dense, bm25, tfidf, late, splade, or one of your own as module:Class; `hybrid` (dense and "
-        "BM25), `multi` (and TF-IDF), `rrf` and names joined by `+` combine searches",
+        "hybrid", description=steps.SAID["RetrievalConfig.mode"]
     )
     level: Level = Field("parent", description="what is retrieved and read: the child, its parent, the whole document")
-    also: Annotated[str, BeforeValidator(_joined)] = Field(
-        "", description="a list of data sets or folders that are searched, too, each by itself; merged by rank"
-    )
+    also: Annotated[str, _Joined] = Field("", description=steps.SAID["RetrievalConfig.also"])
     base_k: int = Field(20, ge=1, le=1000, description="results of each search by question, and of them combined")
     hyde_k: int = Field(10, ge=1, le=1000, description="results of the search by hypothetical document, always dense")
-    merge: steps.Merging = Field(
-        "rrf", description="base and HyDE hits by reciprocal rank, or base hits first and then what HyDE adds"
-    )
-    min_score: float | None = Field(
-        None,
-        ge=-1e6,
-        le=1e6,
-        description="score below which results are left out: of the one search, or of several as they are combined; "
-        "null leaves nothing out",
-    )
-    diversity: steps.Diversity = Field(
-        "none", description="`mmr` lets dense searches choose among `fetch_k`, each result unlike those before it"
-    )
+    merge: steps.Merging = Field("rrf", description=steps.SAID["RetrievalConfig.merge"])
+    min_score: float | None = Field(None, ge=-1e6, le=1e6, description=steps.SAID["RetrievalConfig.min_score"])
+    diversity: steps.Diversity = Field("none", description=steps.SAID["RetrievalConfig.diversity"])
     fetch_k: int = Field(50, ge=1, le=1000, description="results of a dense search among which `mmr` chooses")
     mmr_trade_off: float = Field(0.5, ge=0, le=1, description="there: 1 is relevance alone, 0 is difference alone")
     units: Unit = Field("child", description="what TF-IDF compares with the question: each child, or each whole file")
-    analyzer: AnalyzerChoice = Field(
-        "auto",
-        description="how BM25 and TF-IDF cut words; a language's also stems them, `auto` takes the dataset's, declared "
-        "or detected",
-    )
+    analyzer: AnalyzerChoice = Field("auto", description=steps.SAID["RetrievalConfig.analyzer"])
     dense_weight: float = Field(1.0, ge=0, le=1e6, description="weight of the dense search where searches are combined")
     bm25_weight: float = Field(1.0, ge=0, le=1e6, description="weight of BM25 there")
     tfidf_weight: float = Field(1.0, ge=0, le=1e6, description="weight of TF-IDF there")
-    normalization: steps.Normalization = Field(
-        "min_max", description="of scores that `hybrid` and `multi` add; `rrf` adds reciprocal ranks"
-    )
+    normalization: steps.Normalization = Field("min_max", description=steps.SAID["RetrievalConfig.normalization"])
     fusion: Annotated[str, AfterValidator(steps.FUSIONS.check), steps.FUSIONS] = Field(
-        "weighted", description="what combines searches, or one of your own as module:Class"
+        "weighted", description=steps.SAID["RetrievalConfig.fusion"]
     )
     rrf_constant: int = Field(
-        steps.RRF_CONSTANT, ge=0, le=10_000, description="damps the first of the reciprocal ranks"
+        steps.RRF_CONSTANT, ge=0, le=10_000, description=steps.SAID["RetrievalConfig.rrf_constant"]
     )
 
     @property
@@ -158,12 +136,12 @@ class RetrievalConfig(Section):
         weights = {name: named.get(name, 1.0) for name in searches}
         return {name: weight for name, weight in weights.items() if weight > 0 or len(searches) == 1}
 
-    def in_language(self, language: str) -> RetrievalConfig:
+    def in_language(self, language: str) -> "RetrievalConfig":
         """Return the configuration with the analyzer of a declared language in place of `auto`, which stays for ''."""
         return self.model_copy(update={"analyzer": analyzer_for(self.analyzer, language)}) if language else self
 
     @model_validator(mode="after")
-    def _some_search_counts(self) -> RetrievalConfig:
+    def _some_search_counts(self) -> "RetrievalConfig":
         if self.diversity != "none" and self.fetch_k < self.base_k:
             raise ValueError(f"fetch_k must be at least base_k ({self.base_k}), among which mmr chooses")
         if not self.weights:
@@ -176,7 +154,7 @@ class SelectConfig(Section):
     """What is left out of the ranked hits, and in which order the others are read."""
 
     name: Annotated[str, AfterValidator(steps.SELECTIONS.check), steps.SELECTIONS] = Field(
-        "cut", description="the selection, or one of your own as module:Class"
+        "cut", description=steps.SAID["SelectConfig.name"]
     )
     cut: steps.Cut = Field("none", description="`knee` cuts the list at its largest drop in score")
     diversity: steps.Diversity = Field("none", description="`mmr` prefers passages unlike those before them")
@@ -192,65 +170,41 @@ class RerankConfig(Section):
     """What orders the merged candidates, and how many reach the reader."""
 
     name: Annotated[str, AfterValidator(steps.RERANKERS.check), steps.RERANKERS] = Field(
-        "none", description="the reranker, or one of your own as module:Class"
+        "none", description=steps.SAID["RerankConfig.name"]
     )
     input_limit: int = Field(20, ge=1, le=1000, description="candidates after merging")
     passage: Literal["child", "parent"] = Field("child", description="the text that a reranker reads")
     final_k: int = Field(5, ge=1, le=100, description="parents that reach the prompt; the reranker keeps 2 x final_k")
-    blend: float | None = Field(
-        None,
-        ge=0,
-        le=1e6,
-        description="weight of the search score that is added to the reranker's, each scaled to 0…1; null is 1 for "
-        "query_likelihood and maxsim, 0 for others",
-    )
+    blend: float | None = Field(None, ge=0, le=1e6, description=steps.SAID["RerankConfig.blend"])
 
 
 class AnswerConfig(Section):
     """Context, generation and parsing."""
 
     name: Annotated[str, AfterValidator(steps.READERS.check), steps.READERS] = Field(
-        "extract",
-        description="extract (quotes), llm (JSON with citations), text (the answer alone), none (retrieval alone), or "
-        "a reader of your own as module:Class",
+        "extract", description=steps.SAID["AnswerConfig.name"]
     )
     agent: Literal["none", "supervisor", "corrective", "search"] = Field(
-        "none",
-        description="what decides whether to search again: nothing, a supervisor, graded passages, or the model itself",
+        "none", description=steps.SAID["AnswerConfig.agent"]
     )
     context: Annotated[str, AfterValidator(steps.CONTEXTS.check), steps.CONTEXTS] = Field(
-        "retrieved",
-        description="what the reader reads: retrieved, none, gold, gold_first, document, or your own as module:Class",
+        "retrieved", description=steps.SAID["AnswerConfig.context"]
     )
     context_tokens: int = Field(1200, ge=32, le=2_000_000, description="token budget of the passages, never exceeded")
-    context_bytes: int = Field(
-        0, ge=0, le=100_000_000, description="budget in bytes of UTF-8, never exceeded either; 0 is none"
-    )
-    quote_sentences: int = Field(
-        3, ge=1, le=20, description="most sentences, table rows or list items that are quoted, one after the other"
-    )
-    quote_word_weight: float = Field(
-        0.5, ge=0, le=100, description="weight of the share of the question's words in a quote, beside the cosine"
-    )
+    context_bytes: int = Field(0, ge=0, le=100_000_000, description=steps.SAID["AnswerConfig.context_bytes"])
+    quote_sentences: int = Field(3, ge=1, le=20, description=steps.SAID["AnswerConfig.quote_sentences"])
+    quote_word_weight: float = Field(0.5, ge=0, le=100, description=steps.SAID["AnswerConfig.quote_word_weight"])
     quote_min_score: float = Field(0.2, ge=-1, le=1, description="score below which nothing is quoted")
     max_tokens: int = Field(160, ge=8, le=200_000, description="length of the reply")
     temperature: float = Field(0.0, ge=0, le=2, description="0 is greedy")
     thinking: bool = Field(False, description="ask for and split off the model's thinking, where it can think")
-    thinking_tokens: int = Field(
-        2048, ge=16, le=65_536, description="budget of thinking, at which it is ended, beside the reply's max_tokens"
-    )
-    top_p: float | None = Field(
-        None, gt=0, le=1, description="sample from the likeliest tokens of this probability; null is the model card's"
-    )
-    top_k: int | None = Field(
-        None, ge=1, le=1_000_000, description="sample from so many likeliest tokens; null is the model card's"
-    )
-    min_p: float | None = Field(
-        None, ge=0, le=1, description="least probability, as a share of the likeliest token's; null is the model card's"
-    )
+    thinking_tokens: int = Field(2048, ge=16, le=65_536, description=steps.SAID["AnswerConfig.thinking_tokens"])
+    top_p: float | None = Field(None, gt=0, le=1, description=steps.SAID["AnswerConfig.top_p"])
+    top_k: int | None = Field(None, ge=1, le=1_000_000, description=steps.SAID["AnswerConfig.top_k"])
+    min_p: float | None = Field(None, ge=0, le=1, description=steps.SAID["AnswerConfig.min_p"])
 
     @model_validator(mode="after")
-    def _agents_answer(self) -> AnswerConfig:
+    def _agents_answer(self) -> "AnswerConfig":
         if self.agent != "none" and (self.name == "none" or self.context != "retrieved"):
             wrong = "name" if self.name == "none" else "context"
             raise ValueError(

@@ -32,6 +32,7 @@ class Step(NamedTuple):
     scores: Mapping[str, ScoreName]
 
 
+SAID = read_shipped(Path(__file__).with_name("settings.yaml"))  # what settings mean, where it takes more than a line
 STEPS = tuple(
     Step(
         name,

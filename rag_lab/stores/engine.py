@@ -16,7 +16,7 @@ import hashlib
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,12 +60,12 @@ class Rows:
         self.ids: list[str] = json.loads((path / "ids.json").read_text(encoding="utf-8"))  # at each position
         self.labels: list[str] = json.loads((path / "labels.json").read_text(encoding="utf-8"))  # the distinct ones
         self.label_numbers: npt.NDArray[np.int32] = np.load(path / "labels.npy", allow_pickle=False)  # of each row
-        row_of: Positions = np.load(path / "rows.npy", allow_pickle=False)
+        self._row_of: Positions = np.load(path / "rows.npy", allow_pickle=False)  # of each position
         # The positions, those of row 0 first, in order within a row; and where those of each row begin.
         self._copies: tuple[Positions, Positions] | None = None
-        if len(row_of) > len(self):
-            by_row = np.argsort(row_of, kind="stable")
-            self._copies = by_row, np.searchsorted(row_of[by_row], np.arange(len(self) + 1))
+        if len(self._row_of) > len(self):
+            by_row = np.argsort(self._row_of, kind="stable")
+            self._copies = by_row, np.searchsorted(self._row_of[by_row], np.arange(len(self) + 1))
 
     @classmethod
     def write(
@@ -104,6 +104,15 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.vectors.shape[0])
+
+    def joined(self, ids: Sequence[str], new: Mapping[str, Vectors]) -> Vectors:
+        """Return the vectors of some ids: those that are `new`, and of others those here."""
+        row_of = dict(zip(self.ids, self._row_of.tolist(), strict=True))
+        is_new, vectors = np.array([one in new for one in ids]), np.empty((len(ids), self.vectors.shape[1]), np.float32)
+        vectors[~is_new] = self.vectors[[row_of[one] for one in ids if one not in new]]
+        for place in np.flatnonzero(is_new).tolist():
+            vectors[place] = new[ids[place]]
+        return vectors
 
     def mask(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Return (n,): whether each position has one of these labels."""

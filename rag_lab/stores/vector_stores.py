@@ -54,15 +54,7 @@ _FAISS_FEW_ROWS = 10_000
 _QDRANT_ROWS_AT_ONCE = 1_000
 _QDRANT_TIMEOUT_S = 60
 _DUCKDB_ROWS_AT_ONCE = 50_000
-_DUCKDB_SEARCH = """
-    SELECT number, max_by(position, cosine, {n}) AS positions, max(cosine, {n}) AS cosines
-    FROM (
-        SELECT number, position, array_inner_product(vector, query) AS cosine
-        FROM children, asked
-        {where}
-    )
-    GROUP BY number ORDER BY number
-"""
+_DUCKDB_SEARCH = Path(__file__).with_name("duckdb_search.sql").read_text(encoding="utf-8")
 _MILVUS_ROWS_AT_ONCE = 10_000
 
 

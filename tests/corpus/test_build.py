@@ -1,5 +1,6 @@
 """What is read, cut and embedded again after a change: only what changed."""
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -17,9 +18,11 @@ from rag_lab.corpus.folder import Changes
 from rag_lab.corpus.load.loader import Loaded, LoadError
 from rag_lab.corpus.reading import Reading
 from rag_lab.models.protocols import ChatReply
+from rag_lab.stores.config import StoreConfig
 from rag_lab.testing import HashEmbedder, ScriptedChat
 
 CONFIG = CorpusConfig(chunk_size=60, chunk_overlap=20, parent_size=200)
+EXACT = StoreConfig(name="exact")
 ROOT = Path(__file__).parents[2]
 
 
@@ -81,7 +84,7 @@ def test_an_unchanged_corpus_has_no_changes_and_asks_nothing_of_a_model(room: Ro
 
 def test_a_damaged_list_of_what_was_there_before_costs_no_more_than_the_news(room: Room, tmp_path: Path) -> None:
     first = room.open()
-    (tracked,) = tmp_path.rglob("tracked/*.json")
+    (tracked,) = tmp_path.rglob("tracked/*")
     tracked.write_text("{")
     again = room.open()
     assert (again.digest, again.changes) == (first.digest, first.changes) and room.read == []
@@ -244,3 +247,51 @@ def test_an_index_made_in_an_outage_is_made_again_and_is_another_one(small_corpu
     chat.requests = []
     assert opened(small_corpus, chat).digest == whole.digest == opened(small_corpus, chat, build=False).digest
     assert chat.requests == []
+
+
+def test_an_index_that_begins_as_a_copy_is_the_one_that_is_built_from_scratch(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies, copy, words = list[Path](), shutil.copyfile, ["valve opens", "oil leaks", "pump is new"]
+    monkeypatch.setattr(shutil, "copyfile", lambda *paths: copies.append(paths[1]) or copy(*paths))
+    long = "\n\n".join(f"{n} {words[n % 3]} at {n * 37 % 101} bar." for n in range(40))
+    for name, text in {"b.md": long, "d.txt": "Oil leaks.", "f.md": f"# Pump\n\n{long}"}.items():
+        (room.corpus / name).write_text(text)
+    states: list[dict[str, str | None]] = [
+        {"d.txt": long[:400]},  # grows, and shrinks
+        {"f.md": "A pump."},
+        {"a.md": "# New\n\nA valve opens.", "c.md": long[50:]},  # come first, and between others
+        {"b.md": None, "e.md": long},  # has another name
+        {"press/oil.txt": " \n"},  # cannot be used any more, and can again
+        {"press/oil.txt": "The oil is new.", "canteen.txt": None},
+        {"d.txt": "A pump."},  # a copy of another
+        {"d.txt": "No copy.", "f.md": "None either."},
+        {"zz.md": long[9:]},  # comes last
+    ]
+    scratch = tmp_path / "scratch"
+    index = open_index(room.corpus, CONFIG, room.embedder, home=room.home, store=EXACT)
+    index.ensure_vectors()
+    for state in states:
+        for name, content in state.items():
+            (room.corpus / name).unlink() if content is None else (room.corpus / name).write_text(content)
+        index = index.after(state)
+        index.ensure_vectors()
+        shutil.rmtree(scratch / "tracked", ignore_errors=True)
+        whole = open_index(room.corpus, CONFIG, room.embedder, home=scratch, store=EXACT)
+        assert (index.digest, index.manifest, index.problems) == (whole.digest, whole.manifest, whole.problems)
+        for what in ("documents", "parents", "children", "labelled"):
+            assert getattr(index.chunks, what)() == getattr(whole.chunks, what)()
+        asked = room.embedder.embed_queries(words)
+        assert index.search(asked, 50) == whole.search(asked, 50)
+    assert len(copies) == len(states) - 2
+
+
+def test_rules_that_people_mend_hold_for_files_that_nobody_changed(room: Room) -> None:
+    rules = room.corpus.parent / "attributes.yaml"
+    rules.write_text("- {files: canteen.txt, namespace: food}\n")
+    index = room.open()
+    rules.write_text("- {files: canteen.txt, namespace: kitchen}\n")
+    (room.corpus / "press/oil.txt").write_text("Never change the oil.")
+    after = index.after({"press/oil.txt"})
+    assert [file.attributes.namespace for file in after.files] == ["kitchen", "", ""]
+    assert after.chunks.documents("press/oil.txt")[0].text == "Never change the oil."

@@ -271,8 +271,8 @@ class _Walk:
 
     @cached_property
     def _corpus_chars(self) -> int:
-        spans = self.pipeline.index.chunks.spans.values() if self.pipeline.index.is_built else ()
-        return sum(end - start for _, _, start, end in spans)
+        parents = self.pipeline.index.chunks.parents() if self.pipeline.index.is_built else ()
+        return sum(parent.end - parent.start for parent in parents)
 
 
 def no_work(stage: Stage) -> Work | None:

@@ -134,7 +134,8 @@ class VariantWork:
             self.pipeline.prepare(asked)
             located, problems = self.pipeline.locate(asked)
             self.problems = (*self.pipeline.index.problems, *problems)
-            self.not_indexed = unindexed(self.pipeline.index.chunks.spans.values(), located)
+            parents = self.pipeline.index.chunks.parents()
+            self.not_indexed = unindexed([(one.source, one.page, one.start, one.end) for one in parents], located)
             self.traces = [
                 trace
                 for repeat in range(self.repeats)

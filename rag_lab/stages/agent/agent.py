@@ -5,8 +5,6 @@ LangGraph keeps the state and routes; how often a node may be visited is limited
 form of a node costs nobody an answer: the single pass answers, as the record says.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -14,9 +14,8 @@ from rag_lab.comparison.comparison import Comparison, with_answers
 from rag_lab.comparison.findings.conclusions import topics
 from rag_lab.comparison.findings.recommendation import recommendation
 from rag_lab.comparison.findings.verdict import sparse_metric_sentences, sparse_metrics, truncation_sentences, verdict
-from rag_lab.corpus.corpus_index import TruncatedChildren
 from rag_lab.errors import DamagedFile
-from rag_lab.models.truncation import Truncation
+from rag_lab.models.truncation import TruncatedChildren, Truncation
 from rag_lab.records import Hit, Question, StageRecord, Trace
 from rag_lab.report.compare_text import screen
 from rag_lab.report.page.report_page import to_html, to_markdown

@@ -6,8 +6,7 @@ from doubles import Corpus, hits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.corpus.corpus_index import TruncatedChildren
-from rag_lab.models.truncation import Truncation
+from rag_lab.models.truncation import TruncatedChildren, Truncation
 from rag_lab.records import Question, Trace
 from rag_lab.stages.retrieval.search import DenseSearcher, TextSearch
 from rag_lab.stages.retrieval.select import SearchMmr, Select, before_largest_drop, maximal_marginal_relevance
