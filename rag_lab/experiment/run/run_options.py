@@ -36,11 +36,14 @@ def in_model_order(
     """Return the variants, the first (the baseline) first, then always one that needs the fewest models anew.
 
     Of several it is the one that lets go of the fewest, and then the one that stands first. Only where all models are
-    small together, those in which most stages ask a chat model begin: what takes longest must not end last.
+    small together, what takes longest begins, since it must not end last: most stages that ask a chat model, then a
+    reranker, then a corpus that is another than the first variant's.
     """
     needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
     if are_small(set().union(*needs)):
-        return sorted(variants, key=lambda variant: -n_chats(variant.config))
+        usual = variants[0].config.corpus if variants else None
+        what = [(-n_chats(c), c.rerank.name == "none", c.corpus == usual) for c in (one.config for one in variants)]
+        return [variants[n] for n in sorted(range(len(variants)), key=what.__getitem__)]
     order, left = [0][: len(variants)], list(range(1, len(variants)))
     while left:
         held = needs[order[-1]]

@@ -109,12 +109,14 @@ def test_where_all_models_are_small_those_that_ask_most_begin():
         "c": {"query.hyde": "always"},
         "d": {"query.rewrite": "llm", "query.hyde": "always"},
         "e": {"rerank.final_k": 2},
+        "f": {"corpus.chunk_size": 2000},
+        "g": {"rerank.name": "maxsim"},
     }
     made = [Variant(v, v, {}, PipelineConfig().override({**plain, **more})) for v, more in changes.items()]
     found = in_model_order(made, [], lambda one: {"llamacpp:smollm2"})
-    assert "".join(one.variant_id for one in found) == "dcabe"
+    assert "".join(one.variant_id for one in found) == "dcgfabe"
     found = in_model_order(made, [], lambda one: {"transformers:Qwen/Qwen3-8B"})
-    assert "".join(one.variant_id for one in found) == "abcde"
+    assert "".join(one.variant_id for one in found) == "abcdefg"
 
 
 @pytest.mark.parametrize(
