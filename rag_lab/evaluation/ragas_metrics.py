@@ -125,7 +125,16 @@ _FILL: dict[str, Callable[[Trace], Any]] = {
 
 SPECS = {name: adapter_of(RagasSpec).validate_python(values) for name, values in _METRICS.items()}
 INFOS = tuple(
-    MetricInfo(f"ragas.{name}", s.sentence, s.needs, s.low, 1.0, s.higher_is_better, s.translatable)
+    MetricInfo(
+        f"ragas.{name}",
+        s.sentence,
+        s.needs,
+        s.low,
+        1.0,
+        s.higher_is_better,
+        s.translatable,
+        fields=frozenset({"passages", "remembered", "answer"}) if "contexts_and_turns" in s.arguments else None,
+    )
     for name, s in SPECS.items()
 )
 

@@ -18,7 +18,7 @@ from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.judge_check import judge_banner, save_check
 from rag_lab.evaluation.judge_trial import check_judge, judged_metrics
 from rag_lab.evaluation.ragas_metrics import COLLECTIONS, RAGAS_NAME, SPECS
-from rag_lab.evaluation.registry import problems
+from rag_lab.evaluation.registry import find_info, problems
 from rag_lab.records import Remembered, Turn
 from rag_lab.testing import HashEmbedder as WordEmbedder
 
@@ -107,6 +107,8 @@ def test_an_answer_may_rest_on_the_conversation_as_far_as_the_reader_was_shown_i
     same = evaluate([alone], [plain, ours], judge=judge)
     assert [one.value for one in same] == [1 / 4, 1 / 4]
     assert len(judge.requests) == asked + 2
+    reads = [find_info(name).reads for name in (plain, ours)]  # what a dry run waits for
+    assert reads == [{"passages", "answer"}, {"passages", "answer", "remembered"}]
 
 
 def test_metrics_without_a_model():

@@ -9,7 +9,7 @@ from rag_lab._kit.digest import digest
 from rag_lab.corpus import folder, reading
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.evaluation import custom_metric, evaluate, registry
-from rag_lab.evaluation.metric import FIELDS, CostlyMetric, Tools
+from rag_lab.evaluation.metric import CostlyMetric, Tools
 from rag_lab.experiment.forecast import work as planned
 from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, counted_tokens, dry_traces, no_work
 from rag_lab.experiment.plan import Plan
@@ -146,7 +146,7 @@ def _count_scores(
         calls = None if n_calls is None else registry.JudgeCalls(n_calls, 0, 0)
     else:
         parsed = registry.parse_name(metric.name)
-        reads, judge = frozenset(FIELDS[n] for n in metric.needs if n in FIELDS), parsed.judge or judge
+        reads, judge = parsed.info.reads, parsed.judge or judge
         calls = registry.CALLS[parsed.info.name]
     thinking: int = getattr(judge and shared.chat_model(judge), "least_thinking_tokens", 0)  # that it cannot leave out
     for each in traces:
