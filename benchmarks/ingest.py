@@ -5,8 +5,8 @@ ingest --follow` is killed (SIGKILL) at random moments and started again. At the
 compared with both sources.
 `one-row`: of 100,000 rows one is changed, and an event names it: seconds, by the clock and of the processor, until
 ingestion has it, until the index does, and until it is found, and how many files were read and texts embedded for it;
-what a listing of all takes; and what a process takes that opens the corpus anew after another change. The vectors have
-the size of MiniLM's, and are made by a function that costs nothing.
+the same of three later changes; what a listing of all takes; and what a process takes that opens the corpus anew. The
+vectors have the size of MiniLM's, and are made by a function that costs nothing.
 `latency`: seconds from a change to the moment when a search finds it, with MiniLM, for a followed folder, a followed
 topic, and a table that is looked at each second.
 """
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -235,8 +236,13 @@ def one_row(folder, asked):
         pipeline = timed("one_indexed_s", lambda: after(pipeline))
         embedded = cheap.n
         hits = timed("one_searched_s", lambda: pipeline.ask("Where is the zebra?").ranked if pipeline else [])
-        n_read = read[0]
-        change(10)
+        n_read, first = read[0], pipeline.index.text(hits[0]) if hits else None
+        for version in (10, 11, 12) if asked.mode == "dense" else ():
+            change(version)
+            ingestion.look("rows", source, keys={str(asked.rows // 2)})
+            pipeline = timed(f"later_{version}_indexed_s", partial(after, pipeline))
+            timed(f"later_{version}_searched_s", partial(pipeline.ask, f"Where is the zebra of hall {version}?"))
+        change(13)
         ingestion.look("rows", source, keys={str(asked.rows // 2)})
         timed("another_indexed_anew_s", index)
         timed("settled_for_a_sweep_s", lambda: settled(where))
@@ -247,7 +253,7 @@ def one_row(folder, asked):
         "as_before": all_listed.same,
         "files_read": n_read,
         "texts_embedded": embedded,
-        "found_first": pipeline.index.text(hits[0]) if hits else None,
+        "found_first": first,
         **took,
     }
 

@@ -40,6 +40,7 @@ _FORMAT = 6  # raised when the files of an index change
 _LIBRARIES = ("langchain-text-splitters",)
 _LEFT_OUT = "the file reads the same as {}, which stands in its place: corpus.duplicates is skip."
 _SAME_BYTES = "the file is the same as {}, byte for byte: both are indexed; remove one if it is surplus."
+_FEW = 20  # files that differ, for which it is sooner to look for each in a long text
 _FILES_AT_ONCE = 64  # read or cut before they are remembered: what a kill loses at most
 
 
@@ -85,9 +86,9 @@ class Recipe:
 
 def made_of(listing: Listing, digests: Mapping[str, str], recipe: Recipe) -> dict[str, Any]:
     """Return whatever can change an index: files, whose they are, and the recipe."""
-    whose = {source: (a.namespace, a.permissions) for source, a in listing.attributes.items() if source in digests}
-    labels = {label: {"namespace": label[0], "permissions": list(label[1])} for label in set(whose.values())}
-    attributes = {source: labels[label] for source, label in whose.items()}
+    distinct = {id(label): label for label in listing.attributes.values()}  # many files have the same
+    labels = {key: {"namespace": a.namespace, "permissions": list(a.permissions)} for key, a in distinct.items()}
+    attributes = {source: labels[id(label)] for source, label in listing.attributes.items() if source in digests}
     corpora = {"corpora": list(listing.corpora)} if listing.corpora else {}
     return {"files": dict(digests), "attributes": attributes, **corpora, **recipe.identity()}
 
@@ -124,7 +125,7 @@ def ensure_index(
     earlier = None
     if known and FOR_NOW not in known and "duplicates" not in parts and digest(recipes[0]) == digest(recipes[1]):
         found = set[str]()
-        for was, now in ((known[what], parts[what]) for what in ("files", "attributes")):
+        for was, now in ((known[what], parts[what]) for what in ("files", "attributes") if known[what] != parts[what]):
             found |= {source for source, item in now.items() if was.get(source) != item} | (was.keys() - now.keys())
         earlier = None if any(has_copies(each["files"], found) for each in (known, parts)) else (before, found)
     memory, digests = Memory(home / "files.sqlite"), parts["files"]
@@ -152,7 +153,7 @@ def _ensure(
     read: Callable[[], Processed], parts: Mapping[str, Any], home: Path, earlier: Earlier | None = None
 ) -> Path:
     """Return the folder of the index of `parts`, building it where it is not there of what `read` returns."""
-    made = canonical(parts)  # many files make it long: it is put together once
+    made = _made_text(parts, earlier)  # many files make it long: it is put together once
     target = home / "indexes" / sha256(made.encode()).hexdigest()
     with whole_folder(target, except_in=SEARCHED) as partial:
         if partial:
@@ -182,6 +183,18 @@ def _ensure(
             (partial / MANIFEST).write_text(f'{canonical(rest)[:-1]},"made_of":{made}}}', encoding="utf-8")
             read_manifest(target, manifest)
     return target
+
+
+def _made_text(parts: Mapping[str, Any], earlier: Earlier | None) -> str:
+    """Return `canonical(parts)`; few files that differ are put into what an earlier index has, which is sooner."""
+    known, others = (read_manifest(earlier[0]).made_of, earlier[1]) if earlier else ({}, ())
+    text = (earlier[0] / MANIFEST).read_text(encoding="utf-8") if earlier and len(others) <= _FEW else ""
+    made = text.partition(',"made_of":{')[2]
+    for source in others:
+        was, now = (f'{canonical(source)}:"{each["files"].get(source)}"' for each in (known, parts))
+        is_alike = source in parts["files"] and known["attributes"].get(source) == parts["attributes"].get(source)
+        made = made.replace(was, now) if is_alike and made.count(was) == 1 else ""
+    return f"{{{made[:-1]}" if made else canonical(parts)
 
 
 def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:

@@ -138,9 +138,10 @@ class ChunkStore:
 
     def labelled(self) -> tuple[list[str], list[str]]:
         """Return the ids of the children and their access labels, in the order of the corpus, without their texts."""
-        rows = self._rows("SELECT chunk_id, namespace, permissions FROM children ORDER BY rowid")
+        rows = self._connection().execute("SELECT chunk_id, namespace, permissions FROM children ORDER BY rowid")
         label = cache(lambda namespace, permissions: access_label(namespace, json.loads(permissions)))
-        return [row[0] for row in rows], [label(*row[1:]) for row in rows]
+        found = {chunk_id: label(namespace, permissions) for chunk_id, namespace, permissions in rows}
+        return [*found], [*found.values()]
 
     def files(self) -> list[Chunk]:
         """Return each file as one text under its own name, in the order of the corpus."""

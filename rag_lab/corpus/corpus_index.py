@@ -38,7 +38,7 @@ from rag_lab.models.truncation import TruncatedChildren, Truncation
 from rag_lab.records import Chunk, Evidence, Hit, Level, Problem, Question
 from rag_lab.stores import registry
 from rag_lab.stores.config import StoreConfig, Unit
-from rag_lab.stores.engine import KEPT_FILE, Rows, SearchedRows
+from rag_lab.stores.engine import KEPT_FILE, KEYS_FILE, Rows, SearchedRows
 from rag_lab.stores.sparse import Analyzer, AnalyzerChoice, SparseIndex, SparseName, analyzer_for, open_sparse
 
 _COUNTS_FORMAT = 1  # raised when what is counted changes
@@ -164,17 +164,19 @@ class CorpusIndex:
         made, embedder, rows, sources = self.vectors, self.vectors.embedder, None, None
         if self._earlier and made.store.vectors == "float32" and not self.contexts.model:
             earlier = made.folder(self._earlier[0] / indexes.SEARCHED)
-            rows, sources = (Rows(earlier), self._earlier[1]) if is_whole(earlier) else (None, None)
+            if is_whole(earlier) and (earlier / KEYS_FILE).exists():
+                rows, sources = Rows(earlier), self._earlier[1]
         children = self.searched_children(sources)
         with whole_folder(made.folder(self.path / indexes.SEARCHED)) as partial:
             if not partial:
                 return
             before = embedder.replayed.seconds + embedder.embedded.seconds
-            vectors = self.contexts.embed(embedder, self.chunks.documents, children)
+            new = self.contexts.embed(embedder, self.chunks.documents, children)
             took = embedder.replayed.seconds + embedder.embedded.seconds - before
             ids, labels = self.chunks.labelled()
-            if rows is not None:  # all others have those that they had
-                vectors = rows.joined(ids, dict(zip((child.chunk_id for child in children), vectors, strict=True)))
+            # All others have those that they had.
+            vectors = new if rows is None else rows.joined(ids, [child.chunk_id for child in children], new)
+            if rows is not None:
                 took += json.loads((earlier / TOOK).read_bytes())["seconds"] * (1 - len(children) / len(ids))
             registry.stores_of(made.store, made.override).build(partial, ids, vectors, labels, made.store.url)
             (partial / TOOK).write_text(json.dumps({"seconds": took}), encoding="utf-8")
@@ -373,10 +375,11 @@ def open_index(
         cuts = {**cut_identity(config, recipe.splitter), "distractors": config.distractors, "also": listing.corpora}
         last = home / "tracked" / digest([str(corpus_dir.resolve()), cuts])
         path, earlier, was = indexes.ensure_index(listing, parts, recipe, home, last)
+        names = sorted(earlier[1] if earlier else digests.keys() | was.keys())
         changes = Changes(
-            added=tuple(sorted(digests.keys() - was.keys())),
-            changed=tuple(sorted(name for name, now in digests.items() if was.get(name, now) != now)),
-            removed=tuple(sorted(was.keys() - digests.keys())),
+            added=tuple(name for name in names if name not in was),
+            changed=tuple(name for name in names if name in was and digests.get(name, was[name]) != was[name]),
+            removed=tuple(name for name in names if name not in digests),
         )
         index = CorpusIndex(path, corpus_dir, vectors, listing.problems, changes, earlier)
         index.after = lambda others: opened((listing, digests, rules), others)

@@ -286,7 +286,7 @@ def has_copies(digests: Mapping[str, str], sources: Collection[str]) -> bool:
     """Return whether a file has the bytes of one of `sources`, itself aside."""
     contents = [digests[source] for source in sources if source in digests]
     wanted = set(contents)
-    return len(wanted) < len(contents) or sum(one in wanted for one in digests.values()) > len(wanted)
+    return len(wanted) < len(contents) or sum(map(wanted.__contains__, digests.values())) > len(wanted)
 
 
 def list_again(
@@ -348,7 +348,7 @@ def list_corpus(
 
 def refuse_answers(files: Collection[str], pages: Callable[[], Iterable[Page]], questions: Sequence[Question]) -> None:
     """Raise a `DatasetError` for a distractor that holds evidence: a quote, the passage of a short one, or the file."""
-    if not any(source.startswith(DISTRACTORS) for source in files):
+    if not any(one.evidence for one in questions) or not any(source.startswith(DISTRACTORS) for source in files):
         return
     texts: dict[str, str] = {}
     for source, _, text in pages():

@@ -105,10 +105,8 @@ def read_attributes(corpus_dir: Path, sources: Collection[str]) -> dict[str, Att
                 f"{path}: rule {number + 1} ({rule.files!r}) decides on no file of {corpus_dir}: it fits none, or none "
                 "that a rule above it does not fit, too; mend or remove it."
             )
-    return {
-        source: Attributes(rule.namespace or "", tuple(dict.fromkeys(rule.permissions or ())))
-        for source, rule in decided.items()
-    }
+    labels = {id(one): Attributes(one.namespace or "", tuple(dict.fromkeys(one.permissions or ()))) for one in rules}
+    return {source: labels[id(rule)] for source, rule in decided.items()}
 
 
 def _rules(path: Path) -> list[_Rule]:

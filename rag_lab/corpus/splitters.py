@@ -77,13 +77,9 @@ class BuiltInSplitter:
 
     def identity(self) -> Mapping[str, Any]:
         """Return name, version and fields; of an embedding model its identity."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        models = ("embedder", "length")
-        found = {
-            name: dict(value.identity()) if name in models else value
-            for name, value in values.items()
-            if value is not None
-        }
+        every, models = {field.name: getattr(self, field.name) for field in fields(self)}, ("embedder", "length")
+        values = {name: value for name, value in every.items() if value is not None}
+        found = {name: dict(value.identity()) if name in models else value for name, value in values.items()}
         return {"name": self.name, "version": self.version, **found}
 
 
@@ -268,9 +264,8 @@ def split_spans(
         for (_, before), row in pairwise([(part[0], part[0]), *rows[first:last], (part[1], part[1])]):
             for start, end in blocks(text, before, row[0]):
                 pieces = splitter.split_text(text[start:end])
-                found = piece_spans(
-                    text[start:end], pieces, overlap if length is None else max(map(len, pieces), default=0)
-                )
+                shared = overlap if length is None else max(map(len, pieces), default=0)
+                found = piece_spans(text[start:end], pieces, shared)
                 spans += [(start + one, start + other) for one, other in found]
             spans.append(row)
     return trimmed(text, spans)
@@ -357,11 +352,7 @@ class Semantic(BuiltInSplitter):
 
     name = "semantic"
     version = 1
-    keys: ClassVar[Mapping[str, str]] = {
-        "percentile": "breakpoint_percentile",
-        "size": "chunk_size",
-        "overlap": "chunk_overlap",
-    }
+    keys: ClassVar[Mapping[str, str]] = {"percentile": "breakpoint_percentile", **Recursive.keys}
 
     embedder: Embedder
     percentile: float

@@ -16,7 +16,7 @@ import hashlib
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ Cosines = npt.NDArray[np.float64]
 Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
 Numbers = tuple[int, ...]  # labels by their position in `Rows.labels`
 
+KEYS_FILE, _KEY_BYTES = "keys.bin", 16  # of each row: by them equal vectors with equal labels are found
 KEPT_FILE = "kept.json"  # the share of near neighbours that quantized vectors keep near
 _SERVER_FILE = "server.json"
 _LOGGER = logging.getLogger(__name__)
@@ -45,12 +46,15 @@ _ROUNDING = 1e-5  # cosines of engines may differ by this from those in double p
 _QUERIES_AT_ONCE = 256
 _DIGITS = 7
 _SCANNED_AT_ONCE = 65_536
+# A vector of each id; or earlier rows, the place of each id in these and in new ones after them, and these in order.
+OfIds = Vectors | tuple["Rows", Positions, Vectors]
 
 
 class Rows:
     """Vectors and labels by row, and ids by position, in a folder; vectors stay on disk and are mapped into memory."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         # (n, dim), in the order in which the ids first have them.
         self.quantized = QuantizedVectors(path) if (path / INT8_FILE).exists() else None
         self.vectors: Any = self.quantized  # they are taken as float32 either way
@@ -69,21 +73,35 @@ class Rows:
 
     @classmethod
     def write(
-        cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], kind: VectorKind = "float32"
+        cls, path: Path, ids: Sequence[str], vectors: OfIds, labels: Sequence[str], kind: VectorKind = "float32"
     ) -> "Rows":
         """Write the rows of these ids, which each have a vector and a label, into the folder `path`, which is made."""
-        if not len(ids) == len(vectors) == len(labels) > 0:
-            raise ValueError(f"one vector and one label an id: {len(ids)}, {len(vectors)}, {len(labels)}")
+        before, places, new = vectors if isinstance(vectors, tuple) else (None, np.arange(len(vectors)), vectors)
+        if not len(ids) == len(places) == len(labels) > 0:
+            raise ValueError(f"one vector and one label an id: {len(ids)}, {len(places)}, {len(labels)}")
         path.mkdir(parents=True)
-        numbers: dict[bytes, int] = {}
-        pairs = zip(np.ascontiguousarray(vectors, np.float32), labels, strict=True)
-        keys = (hashlib.blake2b(vector.tobytes() + label.encode(), digest_size=16).digest() for vector, label in pairs)
-        rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+        written = (before.path / KEYS_FILE).read_bytes() if before else b""
+        keys = [written[start : start + _KEY_BYTES] for start in range(0, len(written), _KEY_BYTES)]
+        n_before, new, numbers = len(keys), np.ascontiguousarray(new, np.float32), dict[bytes, int]()
+        for position in np.flatnonzero(places >= n_before).tolist():
+            content = new[places[position] - n_before].tobytes() + labels[position].encode()
+            keys.append(hashlib.blake2b(content, digest_size=_KEY_BYTES).digest())
+        rows = np.array([numbers.setdefault(keys[place], len(numbers)) for place in places.tolist()])
+        (path / KEYS_FILE).write_bytes(b"".join(numbers))
         firsts = np.unique(rows, return_index=True)[1]
-        kept = np.ascontiguousarray(vectors if len(firsts) == len(vectors) else vectors[firsts], np.float32)
-        if kind == "float32":
-            np.save(path / "vectors.npy", kept, allow_pickle=False)
+        if before:
+            taken = places[firsts]
+            header = {"descr": "<f4", "fortran_order": False, "shape": (len(taken), before.vectors.shape[1])}
+            with (path / "vectors.npy").open("wb") as file:
+                np.lib.format.write_array_header_1_0(file, header)
+                for run in np.split(taken, np.flatnonzero((np.diff(taken) != 1) | (taken[1:] >= n_before)) + 1):
+                    start, end = run[[0, -1]] + [0, 1]
+                    some = before.vectors[start:end] if start < n_before else new[start - n_before : end - n_before]
+                    file.write(some.data)
+        elif kind == "float32":
+            np.save(path / "vectors.npy", new if len(firsts) == len(new) else new[firsts], allow_pickle=False)
         else:
+            kept = new[firsts]
             whole = as_int8(kept)[0]
             lengths = np.linalg.norm(whole.astype(np.float32), axis=1)
             np.save(path / INT8_FILE, whole, allow_pickle=False)
@@ -105,14 +123,11 @@ class Rows:
     def __len__(self) -> int:
         return int(self.vectors.shape[0])
 
-    def joined(self, ids: Sequence[str], new: Mapping[str, Vectors]) -> Vectors:
-        """Return the vectors of some ids: those that are `new`, and of others those here."""
+    def joined(self, ids: Sequence[str], new_ids: Sequence[str], new: Vectors) -> OfIds:
+        """Return the vectors of some ids: those that are new, in the same order, and of others those here."""
         row_of = dict(zip(self.ids, self._row_of.tolist(), strict=True))
-        is_new, vectors = np.array([one in new for one in ids]), np.empty((len(ids), self.vectors.shape[1]), np.float32)
-        vectors[~is_new] = self.vectors[[row_of[one] for one in ids if one not in new]]
-        for place in np.flatnonzero(is_new).tolist():
-            vectors[place] = new[ids[place]]
-        return vectors
+        row_of |= {one: len(self) + n for n, one in enumerate(new_ids)}
+        return self, np.array([row_of[one] for one in ids]), new
 
     def mask(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Return (n,): whether each position has one of these labels."""
@@ -170,18 +185,6 @@ class Rows:
 def batches(n: int, size: int) -> list[slice]:
     """Return slices of `size` that cover n items."""
     return [slice(start, start + size) for start in range(0, n, size)]
-
-
-def padded(
-    rows: Sequence[Sequence[int]], cosines: Sequence[Iterable[float]], n_wanted: int
-) -> tuple[Positions, Cosines]:
-    """Return an engine's lists as arrays, (n_queries, n_wanted): shorter ones end with row -1, cosine -inf."""
-    positions = np.full((len(rows), n_wanted), -1, np.int64)
-    values = np.full((len(rows), n_wanted), -np.inf)
-    for number, (row, near) in enumerate(zip(rows, cosines, strict=True)):
-        positions[number, : len(row)] = row
-        values[number, : len(row)] = list(near)
-    return positions, values
 
 
 @dataclass(frozen=True)
@@ -288,7 +291,7 @@ class EngineStore(SearchedRows):
 
     @classmethod
     def build(
-        cls, path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "",
+        cls, path: Path, ids: Sequence[str], vectors: OfIds, labels: Sequence[str], url: str = "",
         kind: VectorKind = "float32",
     ) -> None:  # fmt: skip
         """Write a new store of n >= 1 ids, (n, dim) unit vectors and n access labels into the new folder `path`.

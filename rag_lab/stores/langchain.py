@@ -83,19 +83,16 @@ class LangChainStore(SearchedRows):
         built = cls(source.path, store, embeddings, label_filter)
         rows = source.rows
         for part in batches(len(rows), _ROWS_AT_ONCE):
-            names = (str(uuid5(NAMESPACE_OID, f"{built._digest} {row}")) for row in range(len(rows))[part])
-            ids = dict(zip(names, range(len(rows))[part], strict=True))  # some stores take no other ids
+            numbers = range(len(rows))[part]
+            ids = {str(uuid5(NAMESPACE_OID, f"{built._digest} {row}")): row for row in numbers}  # some take no others
             try:
                 there = {document.id for document in store.get_by_ids(list(ids))}
             except NotImplementedError:  # then adding one again puts it in its own place
                 there = set()
             if new := {one: row for one, row in ids.items() if one not in there}:
-                labels = (rows.labels[rows.label_numbers[row]] for row in new.values())
-                about = [
-                    {"row": row, "label": label, "rows": built._digest}
-                    for row, label in zip(new.values(), labels, strict=True)
-                ]
-                store.add_texts([f"row {row}" for row in new.values()], about, ids=list(new))
+                labels = {row: rows.labels[rows.label_numbers[row]] for row in new.values()}
+                about = [{"row": row, "label": label, "rows": built._digest} for row, label in labels.items()]
+                store.add_texts([f"row {row}" for row in labels], about, ids=list(new))
         return built
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:

@@ -16,7 +16,7 @@ from rag_lab._kit.registry import FACTORY, parse_parameters
 from rag_lab.errors import ConfigError, RagLabError, StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
-from rag_lab.stores import engine
+from rag_lab.stores import engine, vector_stores
 from rag_lab.stores.config import STORES, VECTOR_STORES, StoreConfig
 
 _FOLDER = "own"
@@ -50,7 +50,7 @@ class CustomStore(engine.SearchedRows):
             raise StoreError(f"The {self._what} returned {len(found)} lists of ids for {len(queries)} queries.")
         if any(len(set(rows)) < len(rows) or min(rows, default=0) < 0 or len(rows) > n_wanted for rows in found):
             raise StoreError(f"The {self._what} returned an id twice, none of its ids, or more than {n_wanted}.")
-        return engine.padded(found, near, n_wanted)
+        return vector_stores.padded(found, near, n_wanted)
 
 
 def store_problem(name: str) -> str:
@@ -92,7 +92,7 @@ def stores_of(store: StoreConfig, override: Any = None) -> Stores:
 def _custom_stores(custom: Any, what: str) -> Stores:
     """Return stores of a class, or an instance, with `build` and `open` as `EngineStore` has; its ids are rows."""
 
-    def build(path: Path, ids: Sequence[str], vectors: Vectors, labels: Sequence[str], url: str = "") -> None:
+    def build(path: Path, ids: Sequence[str], vectors: engine.OfIds, labels: Sequence[str], url: str = "") -> None:
         rows = engine.Rows.write(path, ids, vectors, labels)
         names = [str(row) for row in range(len(rows))]
         of_rows = [rows.labels[number] for number in rows.label_numbers.tolist()]

@@ -15,6 +15,7 @@ import os
 import shutil
 import sqlite3
 import weakref
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +35,6 @@ from rag_lab.stores.engine import (
     ServedStore,
     Server,
     batches,
-    padded,
     words_of_signs,
 )
 
@@ -56,6 +56,18 @@ _QDRANT_TIMEOUT_S = 60
 _DUCKDB_ROWS_AT_ONCE = 50_000
 _DUCKDB_SEARCH = Path(__file__).with_name("duckdb_search.sql").read_text(encoding="utf-8")
 _MILVUS_ROWS_AT_ONCE = 10_000
+
+
+def padded(
+    rows: Sequence[Sequence[int]], cosines: Sequence[Iterable[float]], n_wanted: int
+) -> tuple[Positions, Cosines]:
+    """Return an engine's lists as arrays, (n_queries, n_wanted): shorter ones end with row -1, cosine -inf."""
+    positions = np.full((len(rows), n_wanted), -1, np.int64)
+    values = np.full((len(rows), n_wanted), -np.inf)
+    for number, (row, near) in enumerate(zip(rows, cosines, strict=True)):
+        positions[number, : len(row)] = row
+        values[number, : len(row)] = list(near)
+    return positions, values
 
 
 class ChromaStore(ServedStore):
@@ -139,18 +151,10 @@ class QdrantStore(ServedStore):
 
         is_allowed = models.FieldCondition(key="label", match=models.MatchAny(any=list(numbers or ())))
         allowed = None if numbers is None else models.Filter(must=[is_allowed])
-        replies = self._client.query_batch_points(
-            self.server.collection if self.server else _COLLECTION,
-            requests=[
-                models.QueryRequest(
-                    query=query,
-                    limit=n_wanted,
-                    filter=allowed,
-                    params=models.SearchParams(hnsw_ef=max(_EF_SEARCH, n_wanted)) if self.server else None,
-                )
-                for query in queries.tolist()
-            ],
-        )
+        width = models.SearchParams(hnsw_ef=max(_EF_SEARCH, n_wanted)) if self.server else None
+        wanted = {"limit": n_wanted, "filter": allowed, "params": width}
+        requests = [models.QueryRequest(query=query, **wanted) for query in queries.tolist()]
+        replies = self._client.query_batch_points(self.server.collection if self.server else _COLLECTION, requests)
         rows = [[point.id for point in reply.points] for reply in replies]
         return padded(rows, [[point.score for point in reply.points] for reply in replies], n_wanted)
 
@@ -287,14 +291,11 @@ def _table(**columns: Any) -> Any:
     """Return an Arrow table; two-dimensional columns become fixed arrays."""
     import pyarrow as pa
 
-    return pa.table(
-        {
-            name: pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), column.shape[1])
-            if column.ndim == 2
-            else pa.array(column)
-            for name, column in columns.items()
-        }
-    )
+    found = {name: pa.array(column.ravel()) for name, column in columns.items()}
+    for name, column in columns.items():
+        if column.ndim == 2:
+            found[name] = pa.FixedSizeListArray.from_arrays(found[name], column.shape[1])
+    return pa.table(found)
 
 
 class MilvusStore(EngineStore):
@@ -316,22 +317,14 @@ class MilvusStore(EngineStore):
             collection = database.create_collection(_COLLECTION, schema)
             for part in batches(len(self.rows), _MILVUS_ROWS_AT_ONCE):
                 labels, vectors = self.rows.label_numbers[part].tolist(), self.rows.vectors[part].tolist()
-                collection.insert(
-                    [
-                        {"position": part.start + offset, "label": label, "vector": vector}
-                        for offset, (label, vector) in enumerate(zip(labels, vectors, strict=True))
-                    ]
-                )
+                rows = enumerate(zip(labels, vectors, strict=True), start=part.start)
+                collection.insert([{"position": n, "label": label, "vector": vector} for n, (label, vector) in rows])
             collection.flush()
             collection.create_index("vector", {"index_type": "FLAT", "metric_type": "COSINE", "params": {}})
 
     def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
-        found = self._collection.search(
-            queries.tolist(),
-            top_k=n_wanted,
-            expr=None if numbers is None else f"label in {list(numbers)}",
-            output_fields=[],
-        )
+        allowed = None if numbers is None else f"label in {list(numbers)}"
+        found = self._collection.search(queries.tolist(), top_k=n_wanted, expr=allowed, output_fields=[])
         rows = [[hit["id"] for hit in hits] for hits in found]
         return padded(rows, [[hit["distance"] for hit in hits] for hits in found], n_wanted)
 

@@ -283,6 +283,9 @@ def test_an_index_that_begins_as_a_copy_is_the_one_that_is_built_from_scratch(
             assert getattr(index.chunks, what)() == getattr(whole.chunks, what)()
         asked = room.embedder.embed_queries(words)
         assert index.search(asked, 50) == whole.search(asked, 50)
+        made, same = (one.vectors.folder(one.path / build_index.SEARCHED) for one in (index, whole))
+        for name in ("vectors.npy", "rows.npy", "labels.npy", "labels.json", "ids.json", "keys.bin"):
+            assert (made / name).read_bytes() == (same / name).read_bytes()
     assert len(copies) == len(states) - 2
 
 
