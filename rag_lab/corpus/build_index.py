@@ -132,7 +132,9 @@ def ensure_index(
     try:
         try:
             path = _ensure(lambda: process(listing, digests, recipe, memory, earlier), parts, home, earlier)
-        except OverflowError:
+        except (OverflowError, _Retryable):
+            if earlier is None:
+                raise
             path = _ensure(lambda: process(listing, digests, recipe, memory), parts, home)
     except _Retryable as error:
         processed: Processed = error.args[0]
@@ -158,8 +160,6 @@ def _ensure(
     with whole_folder(target, except_in=SEARCHED) as partial:
         if partial:
             processed = read()
-            if processed.retryable and earlier:
-                raise OverflowError
             if processed.retryable and FOR_NOW not in parts:
                 raise _Retryable(processed)
             partial.mkdir()
@@ -167,8 +167,8 @@ def _ensure(
                 shutil.copyfile(earlier[0] / CHUNKS, partial / CHUNKS)
             others = earlier[1] if earlier else ()
             counts = write_chunks(partial / CHUNKS, processed.documents, processed.chunks, [*parts["files"]], others)
-            if not counts[0]:  # what is left cannot be used, which is to be said
-                raise OverflowError
+            if not counts[0]:  # of the earlier index nothing is left that can be used, which is said where all is read
+                raise _Retryable(processed)
             manifest = Manifest(
                 n_files=len(parts["files"]),
                 n_documents=counts[0],

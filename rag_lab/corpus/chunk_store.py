@@ -91,6 +91,10 @@ class ChunkStore:
             self._places[parent_id] = self._rows(query, parent_id)[0]
         return self._places[parent_id]
 
+    def places(self) -> list[Place]:
+        """Return the places of all parents, without their texts."""
+        return self._rows('SELECT source, page, start, "end" FROM parents ORDER BY rowid')
+
     def parent(self, parent_id: str) -> Chunk:
         """Return a parent; KeyError if there is none of that id."""
         return self._one("SELECT * FROM parents WHERE chunk_id = ?", parent_id)

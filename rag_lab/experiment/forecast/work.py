@@ -271,8 +271,8 @@ class _Walk:
 
     @cached_property
     def _corpus_chars(self) -> int:
-        parents = self.pipeline.index.chunks.parents() if self.pipeline.index.is_built else ()
-        return sum(parent.end - parent.start for parent in parents)
+        places = self.pipeline.index.chunks.places() if self.pipeline.index.is_built else ()
+        return sum(end - start for _, _, start, end in places)
 
 
 def no_work(stage: Stage) -> Work | None:

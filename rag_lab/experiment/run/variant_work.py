@@ -134,8 +134,7 @@ class VariantWork:
             self.pipeline.prepare(asked)
             located, problems = self.pipeline.locate(asked)
             self.problems = (*self.pipeline.index.problems, *problems)
-            parents = self.pipeline.index.chunks.parents()
-            self.not_indexed = unindexed([(one.source, one.page, one.start, one.end) for one in parents], located)
+            self.not_indexed = unindexed(self.pipeline.index.chunks.places(), located)
             self.traces = [
                 trace
                 for repeat in range(self.repeats)

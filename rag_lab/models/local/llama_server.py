@@ -81,9 +81,15 @@ class LlamaCppServer:
     def chat(self, chats: Sequence[Chat]) -> list[dict[str, Any] | BaseException]:
         """Return llama.cpp's completion of each chat, or why there is none; not more than `together` at a time."""
         read = [_caught(self._read, slot, *chat[:2]) for slot, chat in enumerate(chats)]
+        asked = [
+            {"messages": messages, "id_slot": slot, "cache_prompt": self._together > 1 or len(messages) > 1, **settings}
+            for slot, (messages, settings, _) in enumerate(chats)
+        ]
+        listeners = [listener for _, _, listener in chats]
         with ThreadPoolExecutor(len(chats)) as writers:
-            slots = range(len(chats))
-            return list(writers.map(lambda slot: read[slot] or _caught(self._write, slot, *chats[slot]), slots))
+            return list(
+                writers.map(lambda problem, *call: problem or _caught(self._call, *call), read, asked, listeners)
+            )
 
     def _read(self, slot: int, messages: Messages, settings: dict[str, Any]) -> None:
         """Bring a slot to where it has read all but the last message; where others write beside it, that, too."""
@@ -103,12 +109,6 @@ class LlamaCppServer:
                 Path(self._kept.name, oldest).unlink(missing_ok=True)
         if self._together > 1:  # nothing is left to read while others write, which would be other steps
             self._call({**reading, "messages": messages, "cache_prompt": bool(beginning)})
-
-    def _write(
-        self, slot: int, messages: Messages, settings: dict[str, Any], listener: Listener | None
-    ) -> dict[str, Any]:
-        is_read = self._together > 1 or len(messages) > 1
-        return self._call({"messages": messages, "id_slot": slot, "cache_prompt": is_read, **settings}, listener)
 
     def _call(self, request: dict[str, Any], listener: Listener | None = None) -> dict[str, Any]:
         ask = self._server.handle_chat_completions

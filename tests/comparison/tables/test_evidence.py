@@ -151,8 +151,7 @@ def base(tmp_path):
 def ends(pipeline):
     """The states of all labelled evidence, and what a run without any loss has of them."""
     k, questions = pipeline.config.rerank.final_k, pipeline.locate(pipeline.dataset.questions)[0]
-    parents = [(one.source, one.page, one.start, one.end) for one in pipeline.index.chunks.parents()]
-    missing = unindexed(parents, questions)
+    missing = unindexed(pipeline.index.chunks.places(), questions)
     traces = pipeline.run()
     return [state for trace in traces for state in fates(trace, k, missing.get(trace.question.question_id, ()))]
 
