@@ -57,7 +57,11 @@ def test_switch_run_compare_and_reopen(books: Path, tmp_path: Path) -> None:
         page.wait_for_selector(".bench .out >> text=The burner is locked out.")
         assert heads(page) == ["A as it started", "B mode = tfidf"]
 
-        page.get_by_role("button", name="Pin A").click()
+        pin = page.get_by_role("button", name="Pin A").element_handle()
+        for mode, changed in (("bm25", ":not(.changed)"), ("tfidf", ".changed")):
+            choose(page, "retrieval.mode", mode)
+            page.wait_for_selector(f".bench [data-key='retrieval.mode']{changed}")
+        pin.click()  # it is still the same one, so a click is not missed while something runs
         page.wait_for_selector(".bench >> text=pinned")
         page.locator(".bench [data-box='rerank'] summary").click()
         final_k = page.locator(".bench [data-key='rerank.final_k'] input")

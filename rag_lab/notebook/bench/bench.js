@@ -194,12 +194,14 @@ function render({ model, el }) {
     said.textContent = state.said;
     said.classList.toggle("bad", state.bad);
     if (document.activeElement !== metrics && !metrics.value) metrics.value = state.metrics;
-    pins.replaceChildren(...state.columns.map(([letter, pinned]) => {
+    const columns = JSON.stringify(state.columns);
+    if (columns !== pins.dataset.columns) pins.replaceChildren(...state.columns.map(([letter, pinned]) => {
       const pin = button(`${pinned ? "Unpin" : "Pin"} ${letter}`, () => send({ do: "pin", value: letter }),
         pinned ? "let it go at the next run" : "keep it beside all that is run later");
       pin.ariaPressed = pinned;
       return pin;
     }));
+    pins.dataset.columns = columns; // a button that is replaced while it is pressed hears no click
   }
   function draw() {
     const open = new Set([...out.querySelectorAll("details[open]")].map(one => one.querySelector("summary").textContent));
