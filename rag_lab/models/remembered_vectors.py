@@ -102,18 +102,16 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
         keys = self._keys(kind, texts)
         of_key = dict(zip(keys, texts, strict=True))
         known = self._known(of_key)
-        unknown = {key: text for key, text in of_key.items() if key not in known}
-        if unknown and not self.progress:  # what somebody watches is an index, which one process makes
+        if len(known) < len(of_key):
             from filelock import FileLock
 
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.path.with_name(f"{digest(dict(self.identity()))[:16]}.lock")):
-                # Variants side by side miss the same texts at the same time: one embeds them, the others find them.
-                known |= self._known(unknown)
-                unknown = {key: text for key, text in unknown.items() if key not in known}
-                known |= self._embed_unknown(kind, unknown)
-        else:
-            known |= self._embed_unknown(kind, unknown)
+            # Variants side by side miss the same texts at the same time: one embeds them, the others find them. No
+            # question waits for the texts of an index, which somebody watches.
+            lock = f"{digest(dict(self.identity()))[:16]}{'_index' if self.progress else ''}.lock"
+            with FileLock(self.path.with_name(lock)):
+                known |= self._known([key for key in of_key if key not in known])
+                known |= self._embed_unknown(kind, {key: of_key[key] for key in of_key if key not in known})
         return np.stack([known[key] for key in keys])
 
     def _known(self, keys: Collection[bytes]) -> dict[bytes, protocols.Vectors]:

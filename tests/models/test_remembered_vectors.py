@@ -11,7 +11,7 @@ from rag_lab.errors import ModelError
 from rag_lab.memory.results import Replayed
 from rag_lab.models import remembered_vectors as remembered_embedder
 from rag_lab.models.protocols import Vectors
-from rag_lab.models.remembered_vectors import RememberedEmbedder
+from rag_lab.models.remembered_vectors import RememberedEmbedder, Watch
 
 
 class Digests:
@@ -161,12 +161,13 @@ def test_what_a_vector_took_is_replayed_to_whoever_finds_it_made(path: Path) -> 
     assert first > 0 and replayed.seconds == pytest.approx(2 * first)
 
 
-def test_what_several_miss_at_the_same_time_is_embedded_once(path: Path) -> None:
+@pytest.mark.parametrize("progress", [False, lambda done, of: None], ids=["questions", "indexes"])
+def test_what_several_miss_at_the_same_time_is_embedded_once(path: Path, progress: Watch) -> None:
     inner, all_asked = Digests(), threading.Barrier(3)
     texts = [[f"text {n} of {of}" for n in range(40)] for of in ("all", "none", "me")]
 
     def embed(mine: Sequence[str]) -> None:
-        embedder = RememberedEmbedder(inner, path)
+        embedder = RememberedEmbedder(inner, path, progress)
         all_asked.wait()
         embedder.embed_documents([*texts[0], *mine])
 
