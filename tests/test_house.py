@@ -153,9 +153,9 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_415,  # 1_100
-    "_kit": 1_947,  # 1_800
+    "_kit": 1_949,  # 1_800
     "memory": 1_170,  # 1_300
-    "models": 7_172,  # 7_300
+    "models": 7_170,  # 7_300
     "stores": 1_547,  # 1_500
     "corpus": 4_880,  # 4_600
     "data": 2_171,  # 2_100

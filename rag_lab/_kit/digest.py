@@ -19,6 +19,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import xxhash
+
 from rag_lab._kit.home import PRIVATE
 
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
@@ -247,4 +249,4 @@ def _file_names(folder: Path, except_in: str) -> Iterator[str]:
 
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
