@@ -238,7 +238,7 @@ def process(
     """
     config, splitter = recipe.config, recipe.splitter
     if earlier:
-        some = {source: path for source, path in listing.files.items() if source in earlier[1]}
+        some = {source: listing.files[source] for source in sorted(earlier[1] & listing.files.keys())}
         listing = replace(listing, files=some)
     keys = {
         source: digest(["load", digests[source], dict(recipe.reading.identity_of(path.suffix.lower()))])
