@@ -28,7 +28,7 @@ from rag_lab.corpus.chunks import ChildVectors, Contexts, cut_identity
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.folder import Changes, IndexedFile, Listing
 from rag_lab.corpus.normalize import language_of, main_language
-from rag_lab.corpus.reading import Reading
+from rag_lab.corpus.reading import Reading, worker
 from rag_lab.corpus.rules import ATTRIBUTES_FILE, REMOVED_FILE, Attributes, rules_folder
 from rag_lab.corpus.splitters import splitter_of
 from rag_lab.memory.results import Memory
@@ -41,7 +41,6 @@ from rag_lab.stores.config import StoreConfig, Unit
 from rag_lab.stores.engine import KEPT_FILE, KEYS_FILE, Rows, SearchedRows
 from rag_lab.stores.sparse import Analyzer, AnalyzerChoice, SparseIndex, SparseName, analyzer_for, open_sparse
 
-_COUNTS_FORMAT = 1  # raised when what is counted changes
 _COUNTS_FILE = "unread.json"
 _SAMPLE = 300, 3000  # documents, and characters of each, by which the language is told
 _NO_SENTENCE = "{} chunks are searched with the path of headings, for the model wrote no sentence of context: {}."
@@ -61,8 +60,7 @@ class CorpusIndex:
         changes: Changes = Changes(),  # noqa: B008 (frozen)
         earlier: indexes.Earlier | None = None,
     ) -> None:
-        self.path = path
-        self.corpus_dir = corpus_dir
+        self.path, self.corpus_dir = path, corpus_dir
         self.changes = changes  # of the files since the index of this corpus was last opened
         self._earlier = earlier  # that index; the vectors of files that are the same in it are taken over
         # Opens the index as of now, where no others than these files came, changed or went since this one.
@@ -205,7 +203,7 @@ class CorpusIndex:
     def _truncation(self) -> TruncatedChildren:
         embedder = self.vectors.embedder
         limit = embedder.most_tokens or 0
-        whole = {"format": _COUNTS_FORMAT, "embedder": dict(embedder.identity()), **self._searched_identity()}
+        whole = {"format": 1, "embedder": dict(embedder.identity()), **self._searched_identity()}  # what is counted
         made_of = digest(whole)
         folder = self.path / indexes.SEARCHED / f"unread-{made_of[:32]}"
         with whole_folder(folder) as partial:
@@ -366,6 +364,8 @@ def open_index(
         rules = folders.file_digests({path.name: path for path in files if path.exists()}, None)
         is_known = known is not None and known[2] == rules and not config.distractors
         again = folders.list_again(*known[:2], corpus_dir, sources) if known and is_known else None
+        if again:
+            worker.start()  # it is ready when the files that differ are known
         listing, digests = again or folders.list_corpus(
             corpus_dir, reading.loaders, home / folders.DIGESTS, config.distractors, others
         )

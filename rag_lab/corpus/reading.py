@@ -102,17 +102,36 @@ class _Worker:
     """The process, started when it is first asked. One thread at a time asks it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0  # of the process that started it: a fork must not ask its parent's
 
+    def start(self) -> Any:
+        """Return the process, which is started where it does not run; it need not be waited for."""
+        with self._lock:
+            if self._process is None or self._pid != os.getpid() or self._process.poll() is not None:
+                self._pid, pipe = os.getpid(), subprocess.PIPE
+                self._process = subprocess.Popen(  # noqa: S603 - ours
+                    _COMMAND, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env={**os.environ, **_ONE_THREAD}
+                )
+            return self._process
+
     def call(self, name: str, *arguments: Any, seconds: float) -> Any:
         """Return what one of `FUNCTIONS` returns in the process."""
-        request = {"do": name, "arguments": arguments, "seconds": seconds}
+        request = json.dumps({"do": name, "arguments": arguments, "seconds": seconds})
         with self._lock:
             status = 0
             for _ in range(2):
-                if line := self._reply(json.dumps(request).encode() + b"\n"):
+                process = self.start()
+                try:
+                    with suppress(BrokenPipeError):
+                        process.stdin.write(request.encode() + b"\n")
+                        process.stdin.flush()
+                    line = process.stdout.readline()
+                except BaseException:  # Ctrl-C: nobody waits for the reply
+                    self._end()
+                    raise
+                if line:
                     reply = json.loads(line)
                     if "error" in reply:
                         raise loading.LoadError(reply["error"], reply["lasting"])
@@ -132,28 +151,6 @@ class _Worker:
             "it.",
             status not in _GONE,
         )
-
-    def _reply(self, request: bytes) -> bytes:
-        """Return the worker's reply, or b"" where it has ended."""
-        if self._process is None or self._pid != os.getpid():
-            self._pid = os.getpid()
-            self._process = subprocess.Popen(  # noqa: S603 - ours
-                _COMMAND,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, **_ONE_THREAD},
-            )
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None  # noqa: S101 - they are pipes
-        try:
-            with suppress(BrokenPipeError):
-                stdin.write(request)
-                stdin.flush()
-            return stdout.readline()
-        except BaseException:  # Ctrl-C: nobody waits for the reply
-            self._end()
-            raise
 
     def _end(self) -> int:
         """End the worker at once and return its exit status."""

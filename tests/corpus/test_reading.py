@@ -196,6 +196,15 @@ def test_a_file_that_takes_too_much_memory_is_refused_and_the_next_one_is_read(t
     assert load_bounded(good, "good.txt").documents
 
 
+def test_a_process_that_was_started_before_is_asked_and_one_that_has_ended_is_replaced(good):
+    process = bounded.worker.start()
+    assert load_bounded(good, "good.txt").documents and worker() == process.pid
+    process.kill()  # as it does itself after a minute in which nothing was read
+    process.wait()
+    assert bounded.worker.start().pid != process.pid
+    assert load_bounded(good, "good.txt").documents
+
+
 def test_one_process_reads_file_after_file(good):
     load_bounded(good, "good.txt")
     first = worker()
