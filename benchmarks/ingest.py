@@ -13,6 +13,7 @@ topic, and a table that is looked at each second.
 
 import argparse
 import json
+import os
 import random
 import sqlite3
 import statistics
@@ -335,6 +336,7 @@ def main():
     parser.add_argument("--changes", type=int, default=15)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rag_lab_ingest_") as name:
+        os.environ["RAG_LAB_HOME"] = f"{name}/home"  # nothing is remembered of an earlier run
         measured = {"kills": kills, "one-row": one_row, "latency": latency}[asked.what](Path(name), asked)
     print(json.dumps(measured, indent=1))
 
