@@ -106,10 +106,10 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
             from filelock import FileLock
 
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Variants side by side miss the same texts at the same time: one embeds them, the others find them. No
-            # question waits for the texts of an index, which somebody watches.
-            lock = f"{digest(dict(self.identity()))[:16]}{'_index' if self.progress else ''}.lock"
-            with FileLock(self.path.with_name(lock)):
+            # Variants side by side miss the same texts at the same time: one embeds them, the others find them. What
+            # somebody watches is an index; only those of the same texts wait for each other, and no question for them.
+            whose = hashlib.sha256(b"".join(sorted(of_key))).hexdigest() if self.progress else digest(self.identity())
+            with FileLock(self.path.with_name(f"{whose[:16]}.lock")):
                 known |= self._known([key for key in of_key if key not in known])
                 known |= self._embed_unknown(kind, {key: of_key[key] for key in of_key if key not in known})
         return np.stack([known[key] for key in keys])

@@ -161,19 +161,37 @@ def test_what_a_vector_took_is_replayed_to_whoever_finds_it_made(path: Path) -> 
     assert first > 0 and replayed.seconds == pytest.approx(2 * first)
 
 
-@pytest.mark.parametrize("progress", [False, lambda done, of: None], ids=["questions", "indexes"])
+@pytest.mark.parametrize("progress", [False, lambda done, of: None], ids=["questions", "indexes of the same texts"])
 def test_what_several_miss_at_the_same_time_is_embedded_once(path: Path, progress: Watch) -> None:
     inner, all_asked = Digests(), threading.Barrier(3)
     texts = [[f"text {n} of {of}" for n in range(40)] for of in ("all", "none", "me")]
+    asked = [texts[0]] * 3 if progress else [texts[0], [*texts[0], *texts[1]], [*texts[0], *texts[2]]]
 
-    def embed(mine: Sequence[str]) -> None:
+    def embed(some: Sequence[str]) -> None:
         embedder = RememberedEmbedder(inner, path, progress)
         all_asked.wait()
-        embedder.embed_documents([*texts[0], *mine])
+        embedder.embed_documents(some)
 
-    threads = [threading.Thread(target=embed, args=[mine]) for mine in ([], texts[1], texts[2])]
+    threads = [threading.Thread(target=embed, args=[some]) for some in asked]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(inner.seen) == sorted(text for some in texts for text in some)
+    assert sorted(inner.seen) == sorted({text for some in asked for text in some})
+
+
+def test_indexes_of_other_texts_are_embedded_side_by_side(path: Path) -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    class Together(Digests):
+        def embed_documents(self, texts: Sequence[str]) -> Vectors:
+            both.wait()  # breaks where one waits for the other
+            return super().embed_documents(texts)
+
+    watched = [RememberedEmbedder(Together(), path, lambda done, of: None) for _ in range(2)]
+    threads = [threading.Thread(target=one.embed_documents, args=[[f"text {n}"]]) for n, one in enumerate(watched)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not both.broken
