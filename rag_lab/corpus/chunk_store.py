@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -142,10 +142,10 @@ class ChunkStore:
 
     def labelled(self) -> tuple[list[str], list[str]]:
         """Return the ids of the children and their access labels, in the order of the corpus, without their texts."""
-        found = dict(self._rows("SELECT chunk_id, json_array(namespace, permissions) FROM children ORDER BY rowid"))
-        whose = {each: json.loads(each) for each in {*found.values()}}  # few: a corpus has many children of each
-        label_of = {each: access_label(namespace, json.loads(held)) for each, (namespace, held) in whose.items()}
-        return [*found], [label_of[each] for each in found.values()]
+        rows = self._connection().execute("SELECT chunk_id, namespace, permissions FROM children ORDER BY rowid")
+        label = cache(lambda namespace, permissions: access_label(namespace, json.loads(permissions)))
+        found = {chunk_id: label(namespace, permissions) for chunk_id, namespace, permissions in rows}
+        return [*found], [*found.values()]
 
     def files(self) -> list[Chunk]:
         """Return each file as one text under its own name, in the order of the corpus."""

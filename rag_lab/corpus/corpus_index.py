@@ -203,7 +203,8 @@ class CorpusIndex:
     def _truncation(self) -> TruncatedChildren:
         embedder = self.vectors.embedder
         limit = embedder.most_tokens or 0
-        whole = {"format": 1, "embedder": dict(embedder.identity()), **self._searched_identity()}  # what is counted
+        # The format is raised when what is counted changes.
+        whole = {"format": 1, "embedder": dict(embedder.identity()), **self._searched_identity()}
         made_of = digest(whole)
         folder = self.path / indexes.SEARCHED / f"unread-{made_of[:32]}"
         with whole_folder(folder) as partial:

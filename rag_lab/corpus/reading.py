@@ -99,7 +99,7 @@ def load_bounded(
 
 
 class _Worker:
-    """The process, started when it is first asked. One thread at a time asks it."""
+    """The process, started when it is first asked, or before. One thread at a time asks it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -124,10 +124,11 @@ class _Worker:
             for _ in range(2):
                 process = self.start()
                 try:
-                    with suppress(BrokenPipeError):
-                        process.stdin.write(request.encode() + b"\n")
-                        process.stdin.flush()
+                    process.stdin.write(request.encode() + b"\n")
+                    process.stdin.flush()
                     line = process.stdout.readline()
+                except BrokenPipeError:  # it has ended
+                    line = b""
                 except BaseException:  # Ctrl-C: nobody waits for the reply
                     self._end()
                     raise

@@ -108,8 +108,9 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Variants side by side miss the same texts at the same time: one embeds them, the others find them. What
             # somebody watches is an index; only those of the same texts wait for each other, and no question for them.
-            whose = hashlib.sha256(b"".join(sorted(of_key))).hexdigest() if self.progress else digest(self.identity())
-            with FileLock(self.path.with_name(f"{whose[:16]}.lock")):
+            whose: Any = sorted(key.hex() for key in of_key) if self.progress else dict(self.identity())
+            name = digest(whose)[: 2 if self.progress else 16]  # a file is left of each, so indexes share a few
+            with FileLock(self.path.with_name(f"{name}.lock")):
                 known |= self._known([key for key in of_key if key not in known])
                 known |= self._embed_unknown(kind, {key: of_key[key] for key in of_key if key not in known})
         return np.stack([known[key] for key in keys])

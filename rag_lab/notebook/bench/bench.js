@@ -12,7 +12,7 @@ function render({ model, el }) {
   const send = message => model.send(message);
   const button = (text, act, title = "") => element("button", { type: "button", textContent: text, title, onclick: act });
   const controls = {}; // by dotted key: what shows a value
-  const seen = {}; // the values that the controls show: what is being typed is not overwritten
+  const seen = {}; // what the controls show: only what has changed is drawn again, so nothing that is typed or pressed
   const boxes = {};
 
   // A control tells Python what was chosen and is set back to what Python has, be it the new value or the old one.
@@ -195,13 +195,14 @@ function render({ model, el }) {
     said.classList.toggle("bad", state.bad);
     if (document.activeElement !== metrics && !metrics.value) metrics.value = state.metrics;
     const columns = JSON.stringify(state.columns);
-    if (columns !== pins.dataset.columns) pins.replaceChildren(...state.columns.map(([letter, pinned]) => {
+    // A button that is replaced while it is pressed hears no click.
+    if (seen.columns !== columns) pins.replaceChildren(...state.columns.map(([letter, pinned]) => {
       const pin = button(`${pinned ? "Unpin" : "Pin"} ${letter}`, () => send({ do: "pin", value: letter }),
         pinned ? "let it go at the next run" : "keep it beside all that is run later");
       pin.ariaPressed = pinned;
       return pin;
     }));
-    pins.dataset.columns = columns; // a button that is replaced while it is pressed hears no click
+    seen.columns = columns;
   }
   function draw() {
     const open = new Set([...out.querySelectorAll("details[open]")].map(one => one.querySelector("summary").textContent));
