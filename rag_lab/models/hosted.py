@@ -211,7 +211,7 @@ def _start(folder: Path, name: str, kind: str, model: str) -> bool:
     """Start the process that holds a model and wait until it listens; return False where it died before it did."""
     if not owner_runs(folder):
         raise errors.ModelError(f"The sweep has ended, and with it the process that held {redact_value(model)}.")
-    with FileLock(folder / "starting.lock"):
+    with FileLock(folder / f"{name}.lock"):
         try:
             Client(socket_path(folder, name), "AF_UNIX").close()
             return True
@@ -276,7 +276,13 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
         name = digest(local.weights_held)[:_NAME_LETTERS]
         return _ask(folder, name, {"do": do, "value": value, "kind": kind.name, "model": model})
 
+    def load_ahead() -> None:
+        with suppress(errors.ModelError):  # which is told at the first call
+            ask("count_tokens", "")
+
     if kind is providers.CHAT_MODELS:
+        if getattr(local, "is_small", False):  # else it may take the memory of what is at work
+            local.load_ahead = load_ahead
         count = local.count_tokens
         counted = lru_cache(_TEXTS_COUNTED)(partial(ask, "count_tokens"))
         # only where the tokenizer is unknown the process counts

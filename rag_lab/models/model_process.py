@@ -20,6 +20,8 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from rag_lab._kit.machine import bytes_on_disk, free_mb, memory_mb, owner_runs, peak_of
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
@@ -84,12 +86,13 @@ class ModelProcess:
         if device != "cpu":  # torch is asked where nobody has said; `cuda`, whichever of several
             device = device_or_default(device).partition(":")[0]
         need_mb = foretold_mb(kind, model)
-        make_room(folder, need_mb, device, _end)
-        _ = made.loaded  # the weights are loaded
-        self._listener = Listener(hosted.socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
-        hosted.write_process(
-            folder, name, model, device, max(need_mb, (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0)
-        )
+        with FileLock(folder / "room.lock"):  # what loads is none of what room is made beside
+            make_room(folder, need_mb, device, _end)
+            _ = made.loaded  # the weights are loaded
+            self._listener = Listener(hosted.socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
+            hosted.write_process(
+                folder, name, model, device, max(need_mb, (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0)
+            )
 
     def serve(self) -> None:
         """Answer calls until it is told to end. The call that computes then comes to its end."""

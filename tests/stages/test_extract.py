@@ -1,3 +1,6 @@
+import re
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,11 +182,60 @@ def test_nothing_is_lost_but_marks_that_number_nothing_and_nothing_stands_twice(
     assert left_out.strip() == ""
 
 
-@given(TEXTS, st.integers(1, 4))
-def test_windows_are_runs_of_units_the_short_ones_first(text, longest):
-    spans = quotable(text)
-    found = windows(spans, longest)
-    assert found[: len(spans)] == spans
-    assert len(found) == len(set(found)) == sum(max(0, len(spans) - length + 1) for length in range(1, longest + 1))
-    assert {start for start, _ in found} <= {start for start, _ in spans}
-    assert {end for _, end in found} <= {end for _, end in spans}
+@given(st.integers(0, 9), st.integers(1, 4))
+def test_windows_are_runs_of_units_the_short_ones_first(n_units, longest):
+    found = windows(n_units, longest)
+    assert found[:n_units] == [(n, n + 1) for n in range(n_units)]
+    assert len(found) == len(set(found)) == sum(max(0, n_units - length + 1) for length in range(1, longest + 1))
+    assert all(0 <= first < last <= n_units and last - first <= longest for first, last in found)
+    assert [last - first for first, last in found] == sorted(last - first for first, last in found)
+
+
+class OrthogonalWords(HashEmbedder):
+    """A dimension for each word, and what was embedded: the vectors of sentences without a common word are orthogonal."""
+
+    words = (
+        "the oven is hot press stops grease it monthly alarm a7 burner call mr okoro who has key of when due".split()
+    )
+
+    def __init__(self):
+        super().__init__()
+        self.embedded = []
+
+    def embed_documents(self, texts):
+        self.embedded += texts
+        counts = [[text.lower().replace(".", " ").split().count(word) for word in self.words] for text in texts]
+        vectors = np.array(counts, np.float32).reshape(len(texts), len(self.words))
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+    def embed_queries(self, texts):
+        return self.embed_documents([text.replace("?", "") for text in texts])
+
+
+@given(
+    st.lists(st.sampled_from(["Oven hot.", "Press stops.", "Grease monthly.", "Call Okoro.", "Alarm A7 burner."]),
+             min_size=1, max_size=5, unique=True),
+    st.sets(st.sampled_from(OrthogonalWords.words[3:]), min_size=1, max_size=5),
+    st.integers(1, 3),
+    st.sampled_from([0.0, 0.5]),
+)  # fmt: skip
+def test_what_is_not_embedded_would_not_have_won(sentences, asked, longest, word_weight):
+    text, question, embedder = " ".join(sentences), " ".join(sorted(asked)), OrthogonalWords()
+    answer, reason = read(question, text, longest=longest, word_weight=word_weight, embedder=embedder)
+    units = quotable(text)
+    runs = [text[units[first][0] : units[last - 1][1]] for first, last in windows(len(units), longest)]
+    (query,) = embedder.embed_queries([question])
+    score = float(re.search(r"scores ([\d.]+)", reason).group(1))
+    cosines = dict(zip(runs, embedder.embed_documents(runs) @ query, strict=True))
+    if not word_weight:
+        assert score == pytest.approx(max(cosines.values()), abs=0.006)
+    assert answer.citations[0].quote in runs
+
+
+def test_runs_that_cannot_win_are_not_embedded():
+    embedder = OrthogonalWords()
+    answer, _ = read(
+        "grease monthly", "Oven hot. Press stops. Grease monthly. Call Okoro.", longest=3, embedder=embedder
+    )
+    assert answer.text == "Grease monthly."
+    assert embedder.embedded == ["grease monthly", "Oven hot.", "Press stops.", "Grease monthly.", "Call Okoro."]

@@ -264,7 +264,8 @@ class _Walk:
         if "passages" not in each.open and isinstance(stage.embedder, RememberedEmbedder):
             known = stage.embedder.known_documents(stage.quoted(passages))
             new = [text for key, text in known.items() if self.tally.is_new(key) and text is not None]
-            return replace(nothing, embedded_chars=sum(map(len, new)))
+            # at most, as runs of sentences that cannot win are not embedded
+            return replace(nothing, embedded_chars=sum(map(len, new)), at_most=bool(new))
         n_chars = _CHARS_A_TOKEN * sum(counted_tokens(passage.text) for passage in passages)
         runs = stage.longest * (stage.longest + 1) // 2  # of 1 to `longest` units: most that a character stands in
         return replace(nothing, embedded_chars=n_chars * runs, corpus_chars=self._corpus_chars * runs)

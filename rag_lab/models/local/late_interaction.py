@@ -116,12 +116,7 @@ class MaxSimScorer(SentenceTransformersModel):
         from torch.nn.functional import normalize
 
         windows = [self.windows(kind, text) for text in texts]
-        rows = getattr(self.loaded, f"encode_{kind}")(
-            [one for some in windows for one in some],
-            output_value="token_embeddings",
-            batch_size=self.batch_size,
-            show_progress_bar=False,
-        )
+        rows = self._encoded(kind, [one for some in windows for one in some], output_value="token_embeddings")
         found = iter(rows)
         pooling = HierarchicalTokenPooling(self.pool if kind == "document" else 1)
         encoded = []

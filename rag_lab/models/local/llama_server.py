@@ -64,6 +64,7 @@ class LlamaCppServer:
         if batch is not None:
             params.n_batch = params.n_ubatch = batch
         params.verbosity = -1
+        params.fit_params = False  # to the memory of a GPU, for which the file would be loaded twice
         params.cache_ram_mib = 0  # by default up to 8 GiB of earlier prompts are kept
         params.endpoint_slots, params.slot_save_path = True, f"{self._kept.name}/"
         params.api_keys = [self._key]

@@ -229,6 +229,11 @@ class LlamaCppChat(LocalModel):
         self._free = deque(self.loaded)
         return ThreadPoolExecutor(len(self._free), "llama.cpp")
 
+    @property
+    def is_small(self) -> bool:
+        """Whether each core may have a server, and the model be loaded while others work."""
+        return bytes_on_disk(Path(self._source.location)) <= _SMALL_MB * 2**20
+
     @cached_property
     def shape(self) -> tuple[int, int, int]:
         """How many servers there are, threads of each, and replies that each writes at a time.
@@ -242,6 +247,6 @@ class LlamaCppChat(LocalModel):
         cores = usable_cores()
         given = os.environ.get("OMP_NUM_THREADS", "")
         threads = self.threads or (int(given) if given.isdigit() and int(given) else max(1, cores - 1))
-        if bytes_on_disk(self.stored_path()) > _SMALL_MB * 2**20:
+        if not self.is_small:
             return 1, threads, 1
         return min(_MOST_SERVERS, max(1, cores // threads)), threads, _TOGETHER if threads == 1 else 1

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from threading import Thread
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -231,10 +232,14 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
     return (*found, by_hyde, Merge(parts.rerank.input_limit, retrieval.merge))
 
 
-def prepare(parts: Parts, stages: Iterable[Stage], questions: Iterable[Question] = ()) -> None:
+def prepare(parts: Parts, stages: Sequence[Stage], questions: Iterable[Question] = ()) -> None:
     """Build what searches read for these questions, so that none is charged; an error of custom code is theirs."""
     weights, retrieval = _weights(parts), parts.retrieval
     if "dense" in weights or parts.query.hyde != "none":
+        if not parts.index.has_vectors:  # what its chat models are asked is new, too, as a rule
+            for model in (getattr(stage, "model", None) for stage in stages):
+                if load_ahead := getattr(getattr(model, "inner", model), "load_ahead", None):
+                    Thread(target=load_ahead, daemon=True).start()
         parts.index.ensure_vectors()
     corpora, known = parts.index.manifest.corpora, parts.index.chunks.labels
     visible = {allowed_labels(known, question) for question in questions} - {frozenset()} or {None}
