@@ -131,8 +131,16 @@ def one_line(text: str, limit_chars: int = 300) -> str:
 def _without(text: str, forms: tuple[str, ...]) -> str:
     for form in forms:
         text = text.replace(form, HIDDEN)
-    for form in forms:
-        text = _without_pieces(text, form)
+    for form in forms:  # longer pieces of it, too: a reply may end in the middle of it
+        # Pieces begin side by side, so that every longer run of the secret holds one.
+        for start in range(0, max(1, len(form) - _PIECE_CHARS + 1), _PIECE_CHARS):
+            piece = form[start : start + _PIECE_CHARS]
+            place = text.find(piece)
+            while place >= 0:
+                before = _n_alike(form[:start][::-1], text[max(0, place - start) : place][::-1])
+                after = _n_alike(form[start:], text[place : place + len(form) - start])
+                text = text[: place - before] + HIDDEN + text[place + after :]
+                place = text.find(piece, place - before + len(HIDDEN))
     return text
 
 
@@ -198,22 +206,6 @@ def _written(secret: str) -> Iterator[str]:
         whole = base64.b64encode(bytes(before) + data).decode().rstrip("=")
         inner = whole[(0, 2, 3)[before] : len(whole) - ((before + len(data)) % 3 > 0)]
         yield from (inner, inner.translate({ord("+"): "-", ord("/"): "_"}))
-
-
-def _without_pieces(text: str, secret: str) -> str:
-    """Return `text` without longer pieces of `secret`: a reply may end in the middle of it.
-
-    Pieces begin side by side, so that every longer run of the secret holds one.
-    """
-    for start in range(0, max(1, len(secret) - _PIECE_CHARS + 1), _PIECE_CHARS):
-        piece = secret[start : start + _PIECE_CHARS]
-        place = text.find(piece)
-        while place >= 0:
-            before = _n_alike(secret[:start][::-1], text[max(0, place - start) : place][::-1])
-            after = _n_alike(secret[start:], text[place : place + len(secret) - start])
-            text = text[: place - before] + HIDDEN + text[place + after :]
-            place = text.find(piece, place - before + len(HIDDEN))
-    return text
 
 
 def _n_alike(one: str, other: str) -> int:

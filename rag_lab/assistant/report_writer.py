@@ -241,20 +241,21 @@ class _Author:
                 ("review", ("question.text", "raw_text"), "review", self.style),
             )
         )
-        sections = tuple(self._section(title, draft, review) for title in titles)
+        sections: list[ReportSection] = []
+        for title in titles:
+            drafted = self._call(draft, self._with_passages(title))
+            if drafted.failure:
+                sections.append(ReportSection(title, "", "", problem=f"no draft: {drafted.failure.reason}"))
+                continue
+            reviewed = self._call(review, replace(drafted, stages=()))
+            text, rejected = self._cited(reviewed.raw_text or "", drafted)
+            problem = f"the draft stands, as its review failed: {reviewed.failure.reason}" if reviewed.failure else ""
+            unreviewed = self._cited(drafted.raw_text or "", drafted)[0]
+            sections.append(ReportSection(title, unreviewed, text, rejected, problem))
         cited = sorted(self.sources.values(), key=lambda one: one.number)
         tokens = sum(record.tokens_out for record in self.records)
         cost = sum(record.cost_usd for record in self.records)
-        return WrittenReport(self.topic, self.style, sections, tuple(cited), len(self.records), tokens, cost)
-
-    def _section(self, title: str, draft: WriteText, review: WriteText) -> ReportSection:
-        drafted = self._call(draft, self._with_passages(title))
-        if drafted.failure:
-            return ReportSection(title, "", "", problem=f"no draft: {drafted.failure.reason}")
-        reviewed = self._call(review, replace(drafted, stages=()))
-        text, rejected = self._cited(reviewed.raw_text or "", drafted)
-        problem = f"the draft stands, as its review failed: {reviewed.failure.reason}" if reviewed.failure else ""
-        return ReportSection(title, self._cited(drafted.raw_text or "", drafted)[0], text, rejected, problem)
+        return WrittenReport(self.topic, self.style, tuple(sections), tuple(cited), len(self.records), tokens, cost)
 
     def _cited(self, text: str, trace: Trace) -> tuple[str, tuple[str, ...]]:
         """Return a text with the numbers of the report's sources in place of those of its passages."""

@@ -140,20 +140,22 @@ class CustomSplitter:
             raise CustomCodeError(f"the {what} returned no piece of a text of {len(text):,} characters")
         if all(isinstance(piece, str) for piece in pieces):
             return _places(text, pieces, what)
-        return sorted(_checked_span(text, piece, what) for piece in pieces)
-
-
-def _checked_span(text: str, span: Any, what: str) -> Span:
-    try:
-        start, end = map(int, span)
-    except (TypeError, ValueError):
-        raise CustomCodeError(f"the {what} returned {type(span).__name__} where a piece or a span is due") from None
-    if not 0 <= start < end <= len(text):
-        raise CustomCodeError(f"the {what} returned the span {start}-{end} of a text of {len(text):,} characters")
-    start, end = trim(text, start, end)
-    if start >= end:
-        raise CustomCodeError(f"the {what} returned a blank piece")
-    return start, end
+        spans: list[Span] = []
+        for span in pieces:
+            try:
+                start, end = map(int, span)
+            except (TypeError, ValueError):
+                kind = type(span).__name__
+                raise CustomCodeError(f"the {what} returned {kind} where a piece or a span is due") from None
+            if not 0 <= start < end <= len(text):
+                raise CustomCodeError(
+                    f"the {what} returned the span {start}-{end} of a text of {len(text):,} characters"
+                )
+            start, end = trim(text, start, end)
+            if start >= end:
+                raise CustomCodeError(f"the {what} returned a blank piece")
+            spans.append((start, end))
+        return sorted(spans)
 
 
 def _places(text: str, pieces: Sequence[str], what: str) -> list[Span]:

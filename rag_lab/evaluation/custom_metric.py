@@ -34,7 +34,14 @@ def custom_info(module: Module) -> metric.MetricInfo:
     ...) is nothing, and `fields`, which it reads and stages are run for, are all. `low`, `high`, `higher_is_better` and
     `is_cost` say what its values mean; `calls` counts those of the judge, for one score.
     """
-    made, name = module.value, _name(module)
+    made = module.value
+    written = str(getattr(made, "__name__", type(made).__name__))
+    if is_dataclass(made):  # its parameters, as a configuration has them
+        changed = [f"{f.name}={getattr(made, f.name)}" for f in fields(made) if getattr(made, f.name) != f.default]
+        written = "?".join(filter(None, (type(made).__name__, "&".join(changed))))
+    name = getattr(made, "name", None) or (module.name.rpartition(":")[2] if ":" in module.name else written)
+    if not isinstance(name, str) or not name.strip() or set(name) & set(",<>\n"):
+        raise ConfigError(f"A metric is called {name!r}; write it with def, or give it a `name` without , < or >.")
     bounds = {side: getattr(made, side, None) for side in ("low", "high")}
     for side, value in bounds.items():
         if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
@@ -81,18 +88,6 @@ def models_asked(made: Any, name: str) -> list[str]:
                 "`embedder` where it names them."
             )
     return asked
-
-
-def _name(module: Module) -> str:
-    made = module.value
-    written = str(getattr(made, "__name__", type(made).__name__))
-    if is_dataclass(made):  # its parameters, as a configuration has them
-        changed = [f"{f.name}={getattr(made, f.name)}" for f in fields(made) if getattr(made, f.name) != f.default]
-        written = "?".join(filter(None, (type(made).__name__, "&".join(changed))))
-    name = getattr(made, "name", None) or (module.name.rpartition(":")[2] if ":" in module.name else written)
-    if not isinstance(name, str) or not name.strip() or set(name) & set(",<>\n"):
-        raise ConfigError(f"A metric is called {name!r}; write it with def, or give it a `name` without , < or >.")
-    return name
 
 
 def _names(made: Any, attribute: str, allowed: Collection[str], name: str) -> frozenset[str]:

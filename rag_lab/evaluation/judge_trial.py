@@ -67,29 +67,30 @@ def trial_items(dataset: Dataset, n_questions: int, seed: int = 0) -> list[Trial
         reason = "no question has both a reference answer and evidence of which the passage is known"
         raise DatasetError(f"Dataset {dataset.name!r} cannot try a judge: {reason}; add them, or take another dataset.")
     chosen = set(stratified(usable, n_questions, seed))
-    places = [place for place, question in enumerate(usable) if question.question_id in chosen]
-    return [item for place in places for item in _items(usable[place], [*usable[place + 1 :], *usable[:place]])]
+    items: list[TrialItem] = []
+    for place, question in enumerate(usable):
+        if question.question_id not in chosen:
+            continue
+        others = [*usable[place + 1 :], *usable[:place]]
+        right, contexts = question.answers[0], _contexts(question)
+        names = [name for other in others for name in synthetic.entities(other.answers[0])]
+        wrong: dict[synthetic.Perturbation, str | None] = {
+            "swapped_entity": synthetic.swap_entity(right, names),
+            "negation": synthetic.negate(right),
+            "changed_number": synthetic.change_number(right),
+            "unsupported_sentence": synthetic.add_unsupported_sentence(right, [other.answers[0] for other in others]),
+        }
+        items.append(TrialItem(_trace(question, right, contexts)))
+        items += [TrialItem(_trace(question, text, contexts), name) for name, text in wrong.items() if text is not None]
+        unlike = (context for other in others for context in _contexts(other))
+        moved = next((context for context in unlike if context.strip() and context not in contexts), None)
+        if moved is not None:
+            items.append(TrialItem(_trace(question, right, [moved]), "moved_citation"))
+    return items
 
 
 def _contexts(question: Question) -> list[str]:
     return list(dict.fromkeys(item.context for item in question.evidence if item.context))
-
-
-def _items(question: Question, others: Sequence[Question]) -> list[TrialItem]:
-    right, contexts = question.answers[0], _contexts(question)
-    wrong: dict[synthetic.Perturbation, str | None] = {
-        "swapped_entity": synthetic.swap_entity(
-            right, [name for other in others for name in synthetic.entities(other.answers[0])]
-        ),
-        "negation": synthetic.negate(right),
-        "changed_number": synthetic.change_number(right),
-        "unsupported_sentence": synthetic.add_unsupported_sentence(right, [other.answers[0] for other in others]),
-    }
-    items = [TrialItem(_trace(question, right, contexts))]
-    items += [TrialItem(_trace(question, text, contexts), name) for name, text in wrong.items() if text is not None]
-    unlike = (context for other in others for context in _contexts(other))
-    moved = next((context for context in unlike if context.strip() and context not in contexts), None)
-    return items if moved is None else [*items, TrialItem(_trace(question, right, [moved]), "moved_citation")]
 
 
 def _trace(question: Question, answer: str, contexts: Sequence[str]) -> Trace:

@@ -13,7 +13,7 @@ has to cover it. Where only its page or file is known, the passage counts if at 
 holds on average as many passages as its text amounts to.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -119,20 +119,15 @@ _Measure = Callable[[Sequence[bool], Sequence[int | None]], float]
 _Items = Sequence[tuple[int | None, int]]  # of each evidence item: the rank where it was found, and its grade
 
 
-def read_within(hits: Sequence[Hit], n_tokens: int) -> Iterator[Part]:
-    """Yield what of each hit is read, best first, until `n_tokens` are full; text of two hits counts twice."""
-    left = n_tokens * CHARACTERS_A_TOKEN
-    for hit in hits:
+def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | metric.Gap:
+    parts, left = list[Part](), n_tokens * CHARACTERS_A_TOKEN
+    for hit in trace.ranked:  # what of each is read, best first, until that is full; text of two hits counts twice
         size = hit.end - hit.start
         read = min(size, left)
         if not read:
-            return
-        yield Part(hit.source, hit.page, hit.start, hit.start + read, is_most=2 * read >= size)
+            break
+        parts.append(Part(hit.source, hit.page, hit.start, hit.start + read, is_most=2 * read >= size))
         left -= read
-
-
-def _measured(trace: Trace, measure: _Measure, n_tokens: int) -> float | metric.Gap:
-    parts = list(read_within(trace.ranked, n_tokens))
     evidence = distinct(trace.question.evidence)
     found = [
         any(covers(part, item) and (item.start is not None or part.is_most) for part in parts) for item in evidence

@@ -298,16 +298,12 @@ class Work(Generic[Result]):
         self, memory: Memory | None, missing: Collection[str], report: Report = lambda n, waits: None
     ) -> dict[str, Result]:
         """Return a result for each of `missing`; several processes that miss the same compute each once."""
-        if memory is not None:
-            return self._share(memory, missing, report)
         found: dict[str, Result] = {}
-        for keys in batches(missing, self.batch_size):
-            found |= self.compute(keys)
-            report(len(keys), "")
-        return found
-
-    def _share(self, memory: Memory, missing: Collection[str], report: Report) -> dict[str, Result]:
-        found: dict[str, Result] = {}
+        if memory is None:
+            for keys in batches(missing, self.batch_size):
+                found |= self.compute(keys)
+                report(len(keys), "")
+            return found
         waited_s, waits = 0.0, ""
         while todo := [key for key in missing if key not in found]:
             if mine := memory.claim(todo, self.batch_size):

@@ -85,9 +85,18 @@ class Labelling(Clickable):
                         found.setdefault((hit.source, hit.page, hit.start, hit.end), (hit, pipeline.index.text(hit)))
             shown = list(found.values())[:MOST]
             quotes = nearest_quotes(self._pipelines[0].parts, question, [text for _, text in shown])
-            self._found[self._place] = [
-                _in_parts(hit, text, quote) for (hit, text), quote in zip(shown, quotes, strict=True)
-            ]
+            passages: list[Found] = []
+            for (hit, text), quote in zip(shown, quotes, strict=True):
+                parts, end = list[tuple[str, bool]](), 0  # which make the text up again, and whether one can be quoted
+                for start, stop in quotable(text) or [(0, len(text))]:
+                    if start > end:
+                        parts.append((text[end:start], False))
+                    parts.append((text[start:stop], True))
+                    end = stop
+                parts += [(text[end:], False)] if end < len(text) else []
+                nearest = next((n for n, part in enumerate(parts) if part == (quote, True)), 0)
+                passages.append(Found(hit, text, tuple(parts), nearest))
+            self._found[self._place] = passages
         return self._found[self._place]
 
     def take(self, number: int, quote: str = "") -> None:
@@ -206,19 +215,6 @@ def label(pipelines: Pipelines, questions: str | Question | Sequence[str | Quest
     if not first.dataset.questions:
         raise ConfigError(f'{first.dataset.name} has no questions; give some, as in label(pipeline, "What is ...?").')
     return Labelling(searched, first.dataset.questions)
-
-
-def _in_parts(hit: Hit, text: str, quote: str) -> Found:
-    """Return the passage in pieces that make it up again, and which of them is the `quote`."""
-    parts: list[tuple[str, bool]] = []
-    end = 0
-    for start, stop in quotable(text) or [(0, len(text))]:
-        if start > end:
-            parts.append((text[end:start], False))
-        parts.append((text[start:stop], True))
-        end = stop
-    parts += [(text[end:], False)] if end < len(text) else []
-    return Found(hit, text, tuple(parts), next((n for n, part in enumerate(parts) if part == (quote, True)), 0))
 
 
 QUESTIONS = 20

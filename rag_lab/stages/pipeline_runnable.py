@@ -64,7 +64,12 @@ class PipelineRunnable(Runnable[Input, dict[str, Any]]):
             yield event
 
     def _answer(self, given: Input, progress: Progress | None = None, hear: OnText | None = None) -> dict[str, Any]:
-        trace = self._run(_question(given, self._asker), progress, hear)
+        values = {"question": given} if isinstance(given, str) else dict(given)
+        text = values.get("question")
+        if not isinstance(text, str) or not text.strip():
+            raise ConfigError('A pipeline takes a question: text, or {"question": text, "history": messages}.')
+        history = tuple(map(_turn, values.get("history") or ()))
+        trace = self._run(replace(self._asker, text=text.strip(), history=history), progress, hear)
         if trace.failure:
             raise RagLabError(f"The stage {trace.failure.stage} failed: {trace.failure.reason}")
         answer = trace.answer
@@ -76,14 +81,6 @@ class PipelineRunnable(Runnable[Input, dict[str, Any]]):
             ],
             "trace": trace,
         }
-
-
-def _question(given: Input, asker: Question) -> Question:
-    values = {"question": given} if isinstance(given, str) else dict(given)
-    text = values.get("question")
-    if not isinstance(text, str) or not text.strip():
-        raise ConfigError('A pipeline takes a question: text, or {"question": text, "history": messages}.')
-    return replace(asker, text=text.strip(), history=tuple(map(_turn, values.get("history") or ())))
 
 
 def _turn(one: Any) -> Turn:

@@ -10,7 +10,7 @@ whose headings say their level.
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -196,7 +196,17 @@ def load_docx(path: Path, source: str) -> Loaded:
     if not blocks:
         raise LoadError(f"the {_WORD} holds no text; replace or remove it.")
     heading = next((block.lstrip("#").strip() for block in blocks if block.startswith("#")), "")
-    return Loaded((Document(source, None, "\n\n".join(blocks), title or heading),), tuple(_left_out(parts, messages)))
+    left_out: dict[str, None] = {}  # what held text and was not read
+    ignored = [*(re.split("[:}]", message)[-1] for message in messages if message.startswith(_IGNORED)), "hdr", "ftr"]
+    for name in ignored:
+        found = (element for part in parts.values() for element in part.iter(f"{{*}}{name}"))
+        if any(map(str.isalnum, chain.from_iterable("".join(element.itertext()) for element in found))):
+            left_out[_WORDS.get(name, name)] = None
+    warnings = [f"{', '.join(left_out)} left out; write what matters of them as text."] if left_out else []
+    # What else the library says of what it could not use.
+    others = (one for one in messages if not one.startswith(_IGNORED) and not _NO_LOSS.search(one))
+    warnings += [message.rstrip(".") + "." for message in others]
+    return Loaded((Document(source, None, "\n\n".join(blocks), title or heading),), tuple(warnings))
 
 
 def _read_parts(parts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -275,18 +285,3 @@ def _inherited_level(style_id: str, styles: Mapping[str, Any]) -> str:
 def _value(element: Any, name: str) -> str:
     found = element.find(f"{_W}{name}")
     return str(found.get(f"{_W}val", "")) if found is not None else ""
-
-
-def _left_out(parts: Mapping[str, Any], messages: list[str]) -> Iterator[str]:
-    """Yield what held text and was not read, and what else the library says of what it could not use."""
-    ignored = [*(re.split("[:}]", message)[-1] for message in messages if message.startswith(_IGNORED)), "hdr", "ftr"]
-    words: dict[str, None] = {}
-    for name in ignored:
-        found = (element for part in parts.values() for element in part.iter(f"{{*}}{name}"))
-        if any(map(str.isalnum, chain.from_iterable("".join(element.itertext()) for element in found))):
-            words[_WORDS.get(name, name)] = None
-    if words:
-        yield f"{', '.join(words)} left out; write what matters of them as text."
-    for message in messages:
-        if not message.startswith(_IGNORED) and not _NO_LOSS.search(message):
-            yield message.rstrip(".") + "."

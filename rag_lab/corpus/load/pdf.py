@@ -142,7 +142,15 @@ def has_too_many_rules(page: Any) -> bool:
     last = min(int(max(page.rect.br) / _STEP), _LAST)
     upright, level = np.zeros((2, last + 1, last + 1), bool)
     for stroke in strokes:
-        for x0, y0, x1, y1 in _sides(stroke):
+        corners = stroke[1:3]  # the ends of a line, or those of the sides of a rectangle
+        if stroke[0] == "re":
+            left, top, right, bottom = stroke[1]
+            corners = (left, top), (right, top), (right, bottom), (left, bottom)
+        elif stroke[0] == "qu":
+            upper_left, upper_right, lower_left, lower_right = stroke[1]
+            corners = upper_left, upper_right, lower_right, lower_left
+        for one, other in zip(corners, [*corners[1:], corners[0]], strict=True):
+            (x0, x1), (y0, y1) = sorted((one[0], other[0])), sorted((one[1], other[1]))
             column, row = (min(max(int(middle / _STEP / 2), 0), last) for middle in (x0 + x1, y0 + y1))
             columns, rows = (  # from one place to another, and one more on either side
                 slice(max(int(start / _STEP) - 1, 0), max(int(end / _STEP) + 2, 0))
@@ -153,19 +161,6 @@ def has_too_many_rules(page: Any) -> bool:
             if y1 - y0 <= _STEP:
                 level[columns, row] = True
     return int((upright & level).sum()) > _MAX_CROSSINGS
-
-
-def _sides(stroke: Any) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the boxes around a line, or around each side of a rectangle."""
-    corners = stroke[1:3]
-    if stroke[0] == "re":
-        x0, y0, x1, y1 = stroke[1]
-        corners = (x0, y0), (x1, y0), (x1, y1), (x0, y1)
-    elif stroke[0] == "qu":
-        upper_left, upper_right, lower_left, lower_right = stroke[1]
-        corners = upper_left, upper_right, lower_right, lower_left
-    for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]], strict=True):
-        yield min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 
 def page_text(page: Any) -> str:
@@ -288,7 +283,12 @@ def _page_text(page: Any) -> str:
 
     lines = page_lines(page)
     found = page.get_text("words", flags=_TEXT_FLAGS)
-    seen = _uncropped(page)  # tables are found where the reader sees them, words where the file draws them
+    seen = pymupdf.Identity  # tables are found where the reader sees them, words where the file draws them
+    if page.rotation:  # the whole of a turned page is shown, else tables are misplaced
+        left, top = page.cropbox.x0 - page.mediabox.x0, page.cropbox.y0
+        whole = " ".join(f"{place:.3f}" for place in page.mediabox)
+        page.parent.xref_set_key(page.xref, "CropBox", f"[{whole}]")
+        seen = pymupdf.Matrix(1, 0, 0, 1, left, top) * page.rotation_matrix
     words = [(tuple(pymupdf.Rect(word[:4]) * seen), word[4]) for word in found]
     waiting = dict(enumerate(_tables(page, words)))
     owner = {word: number for number, (_, in_table) in waiting.items() for word in in_table}
@@ -306,18 +306,6 @@ def _page_text(page: Any) -> str:
         if rest:
             run.append(line if len(rest) == len(of_this) else replace(line, text=" ".join(rest)))
     return "\n\n".join(block for block in [*blocks, join(run)] if block)
-
-
-def _uncropped(page: Any) -> Any:
-    """Show the whole of a turned page, else tables are misplaced; return the matrix to where a word is seen then."""
-    import pymupdf
-
-    if not page.rotation:
-        return pymupdf.Identity
-    left, top = page.cropbox.x0 - page.mediabox.x0, page.cropbox.y0
-    whole = " ".join(f"{place:.3f}" for place in page.mediabox)
-    page.parent.xref_set_key(page.xref, "CropBox", f"[{whole}]")
-    return pymupdf.Matrix(1, 0, 0, 1, left, top) * page.rotation_matrix
 
 
 def _tables(page: Any, words: Sequence[tuple[Box, str]]) -> Iterator[tuple[str, frozenset[int]]]:

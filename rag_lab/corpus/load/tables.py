@@ -268,8 +268,23 @@ def load_spreadsheet(path: Path, source: str) -> Loaded:
     if path.suffix.lower() == ".xls":
         check_kind(path, _OLD_KIND, _OLE)
         return _read_sheets(path, source, "", [])
+    warnings: list[str] = []
     with opened_archive(path, _KIND) as archive, parsing(_KIND):
-        return _read_sheets(path, source, stated_title(archive, _KIND), list(_left_blank(archive)))
+        title = stated_title(archive, _KIND)
+        n_formulas = n_errors = 0  # formulas without a stored value, as no program has computed them
+        for name in archive.namelist():
+            if "/worksheets/" in name and name.endswith(".xml"):
+                part = archive.read(name)
+                n_formulas += sum(not _TEXT.search(cell[1]) for cell in _UNSTORED.finditer(part))
+                n_errors += sum(1 for _ in _ERROR.finditer(part))
+        if n_formulas:
+            formulas = "1 formula without a value" if n_formulas == 1 else f"{n_formulas:,} formulas without values"
+            cure = f"save the {_KIND} in a spreadsheet program, which computes them."
+            warnings.append(f"{formulas} left blank; {cure}")
+        if n_errors:
+            cells = "1 cell that shows an error" if n_errors == 1 else f"{n_errors:,} cells that show errors"
+            warnings.append(f"{cells} left blank; correct their formulas.")
+        return _read_sheets(path, source, title, warnings)
 
 
 def _read_sheets(path: Path, source: str, title: str, warnings: list[str]) -> Loaded:
@@ -308,22 +323,6 @@ def _sheets(path: Path) -> Iterator[tuple[int, str, list[list[str]]]]:
                     )
                 rows = (list(map(_shown, row)) for row in sheet.iter_rows())
                 yield number + 1, " ".join(tab.name.split()), list(filter(any, rows))
-
-
-def _left_blank(archive: Archive) -> Iterator[str]:
-    """Say how many formulas have no stored value, as no program has computed them, and how many cells an error."""
-    n_formulas = n_errors = 0
-    for name in archive.namelist():
-        if "/worksheets/" in name and name.endswith(".xml"):
-            part = archive.read(name)
-            n_formulas += sum(not _TEXT.search(cell[1]) for cell in _UNSTORED.finditer(part))
-            n_errors += sum(1 for _ in _ERROR.finditer(part))
-    if n_formulas:
-        formulas = "1 formula without a value" if n_formulas == 1 else f"{n_formulas:,} formulas without values"
-        yield f"{formulas} left blank; save the {_KIND} in a spreadsheet program, which computes them."
-    if n_errors:
-        cells = "1 cell that shows an error" if n_errors == 1 else f"{n_errors:,} cells that show errors"
-        yield f"{cells} left blank; correct their formulas."
 
 
 def _shown(value: Any) -> str:

@@ -107,28 +107,24 @@ class Answers:
                 job.step(f"{letters(settings.index(setting))}: {step}", (n + share) / len(todo))
                 changed()
 
-            try:
-                self._answer(asked, setting, enter)
+            try:  # as `Pipeline.run`: what was remembered is not computed again; the trace is kept after each stage
+                pipeline = self.of(setting)
+                enter("documents", 0.0)
+                pipeline.prepare([asked])
+                (located,), _ = pipeline.locate([asked])
+                trace = Trace(located)
+                stages = [stage for stage, _ in pipeline.steps([located])]
+                for place, stage in enumerate(stages):
+                    enter(stage.name, place / len(stages))
+                    (trace,) = run_stage(stage, [trace], pipeline.memory, replayed=pipeline.parts.replayed)
+                    self._live[setting.identity] = trace
+                del self._steps[setting.identity]
+                if not trace.curable:
+                    self._traces[setting.identity, asked] = trace
             except RagLabError as error:
                 self._problems[setting.identity] = error
         if settings[-1].identity in self._problems:
             raise self._problems[settings[-1].identity]
-
-    def _answer(self, asked: Question, setting: PipelineConfig, enter: Callable[[str, float], None]) -> None:
-        """Keep the trace after each stage, as `Pipeline.run` makes it: what was remembered is not computed again."""
-        pipeline = self.of(setting)
-        enter("documents", 0.0)
-        pipeline.prepare([asked])
-        (located,), _ = pipeline.locate([asked])
-        trace = Trace(located)
-        stages = [stage for stage, _ in pipeline.steps([located])]
-        for n, stage in enumerate(stages):
-            enter(stage.name, n / len(stages))
-            (trace,) = run_stage(stage, [trace], pipeline.memory, replayed=pipeline.parts.replayed)
-            self._live[setting.identity] = trace
-        del self._steps[setting.identity]
-        if not trace.curable:
-            self._traces[setting.identity, asked] = trace
 
     def side_by_side(self, toggles: Toggles) -> "SideBySide | None":
         """Return the settings that were asked last, as far as they came; None before the first run."""

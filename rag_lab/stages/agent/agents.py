@@ -166,25 +166,6 @@ class SelfSearch(Agent):
         return {**state, "next": "generate"} if state["end"] else state
 
 
-def self_search_messages(trace: Trace) -> tuple[Message, ...]:
-    """Return the chat so far of a model that searches by itself: what it wrote, and what each search found."""
-    messages = [
-        Message("system", SHIPPED_PROMPTS["self_search"]["system"]),
-        *earlier_messages(trace.remembered),
-        Message("user", f"Question: {trace.question.text}"),
-    ]
-    shown = 0
-    for visit in trace.visits:
-        if visit.node == "search":
-            found = trace.passages[shown : shown + visit.n_new]
-            shown += visit.n_new
-            text = render_passages(found) or visit.says
-            messages.append(Message("user", f"<information>\n{text}\n</information>"))
-        else:
-            messages.append(Message("assistant", visit.says))
-    return tuple(messages)
-
-
 @dataclass(frozen=True)
 class Write(ChatStage):
     """Ask for the model's next turn: a search, or the answer."""
@@ -197,8 +178,22 @@ class Write(ChatStage):
     writes = ("visits", "answer", "prompt", "raw_text")
 
     def requests_for(self, trace: Trace) -> list[ChatRequest]:
-        """Return the request for one state."""
-        return [ChatRequest(self_search_messages(trace), _TOKENS, seed=self.seed + trace.repeat)]
+        """Return the request for one state: the chat so far, of what the model wrote and what each search found."""
+        messages = [
+            Message("system", SHIPPED_PROMPTS["self_search"]["system"]),
+            *earlier_messages(trace.remembered),
+            Message("user", f"Question: {trace.question.text}"),
+        ]
+        shown = 0
+        for visit in trace.visits:
+            if visit.node == "search":
+                found = trace.passages[shown : shown + visit.n_new]
+                shown += visit.n_new
+                text = render_passages(found) or visit.says
+                messages.append(Message("user", f"<information>\n{text}\n</information>"))
+            else:
+                messages.append(Message("assistant", visit.says))
+        return [ChatRequest(tuple(messages), _TOKENS, seed=self.seed + trace.repeat)]
 
     def read(self, trace: Trace, requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> Outcome:
         """Add the turn as a visit; one without a search sets the answer, of which [n] are the citations."""

@@ -95,10 +95,22 @@ class CustomSearcher:
         return lists
 
     def _found(self, labels: Labels | None, returned: Any) -> Found:
-        """Return the children that the results mean, none where the asker may not see them."""
+        """Return the children that the results mean, none where the asker may not see them.
+
+        They are best first, with their scores; 1 / rank where they have none.
+        """
         if self.index not in _CHUNKS:
             _CHUNKS[self.index] = FoundChunks(self.index.chunks)
-        results = _scored(returned)
+        if isinstance(returned, str) or not isinstance(returned, Iterable):
+            raise CustomCodeError(f"the search returned {type(returned).__name__} where a list of ids or texts is due")
+        given = list(returned)
+        results: list[tuple[Any, float]] = [(item, 1 / rank) for rank, item in enumerate(given, start=1)]
+        if pairs := [item for item in given if isinstance(item, tuple | list) and len(item) == 2]:
+            if len(pairs) < len(given):
+                raise CustomCodeError("the search returned some results with a score and others without")
+            scores = numbers([score for _, score in pairs], len(pairs), "the search")
+            scored = zip([item for item, _ in pairs], scores, strict=True)
+            results = sorted(scored, key=lambda item: -item[1])
         best: dict[str, float] = {}
         for result, score in results:
             if not isinstance(result, str) and not hasattr(result, "page_content"):
@@ -135,20 +147,6 @@ class CustomSearch(TextSearch):
         """Search for each trace."""
         search = super().run
         return [timed_call(lambda one: search([one])[0], trace) for trace in traces]
-
-
-def _scored(returned: Any) -> list[tuple[Any, float]]:
-    """Return the results best first, with their scores; 1 / rank where they have none."""
-    if isinstance(returned, str) or not isinstance(returned, Iterable):
-        raise CustomCodeError(f"the search returned {type(returned).__name__} where a list of ids or texts is due")
-    given = list(returned)
-    pairs = [item for item in given if isinstance(item, tuple | list) and len(item) == 2]
-    if not pairs:
-        return [(item, 1 / rank) for rank, item in enumerate(given, start=1)]
-    if len(pairs) < len(given):
-        raise CustomCodeError("the search returned some results with a score and others without")
-    scores = numbers([score for _, score in pairs], len(pairs), "the search")
-    return sorted(zip([item for item, _ in pairs], scores, strict=True), key=lambda item: -item[1])
 
 
 class LangChainSearch:
