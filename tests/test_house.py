@@ -152,25 +152,25 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_415,  # 1_100
+    "ground": 1_407,  # 1_100
     "_kit": 1_949,  # 1_800
-    "memory": 1_170,  # 1_300
-    "models": 7_171,  # 7_300
+    "memory": 1_166,  # 1_300
+    "models": 7_202,  # 7_300
     "stores": 1_547,  # 1_500
-    "corpus": 4_879,  # 4_600
+    "corpus": 4_863,  # 4_600
     "data": 2_171,  # 2_100
-    "stages": 4_619,  # 4_100
+    "stages": 4_638,  # 4_100
     "sources": 1_174,  # 700
-    "assistant": 593,  # 750
+    "assistant": 594,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_309,  # 3_500
-    "evaluation": 2_966,  # 3_300
+    "evaluation": 2_957,  # 3_300
     "runs": 1_301,  # 1_200
-    "comparison": 5_184,  # 4_400
+    "comparison": 5_180,  # 4_400
     "report": 3_257,  # 2_700
     "experiment": 8_120,  # 7_600
-    "notebook": 2_743,  # 2_600
+    "notebook": 2_735,  # 2_600
     "testing": 850,  # 1_200
     "cli": 2_366,  # 2_300
 }

@@ -90,9 +90,8 @@ class ModelProcess:
             make_room(folder, need_mb, device, _end)
             _ = made.loaded  # the weights are loaded
             self._listener = Listener(hosted.socket_path(folder, name), "AF_UNIX", backlog=_WAITING)
-            hosted.write_process(
-                folder, name, model, device, max(need_mb, (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0)
-            )
+            resident_mb = (memory_mb("VmRSS") or 0.0) if device == "cpu" else 0.0
+            hosted.write_process(folder, name, model, device, max(need_mb, resident_mb))
 
     def serve(self) -> None:
         """Answer calls until it is told to end. The call that computes then comes to its end."""

@@ -191,12 +191,13 @@ def test_windows_are_runs_of_units_the_short_ones_first(n_units, longest):
     assert [last - first for first, last in found] == sorted(last - first for first, last in found)
 
 
-class OrthogonalWords(HashEmbedder):
-    """A dimension for each word, and what was embedded: the vectors of sentences without a common word are orthogonal."""
+UNALIKE = ["Oven hot.", "Press stops.", "Grease monthly.", "Call Okoro.", "Alarm A7 burner."]  # no word is in two
 
-    words = (
-        "the oven is hot press stops grease it monthly alarm a7 burner call mr okoro who has key of when due".split()
-    )
+
+class OrthogonalWords(HashEmbedder):
+    """A dimension for each word of `UNALIKE`; it keeps what it was asked for."""
+
+    words = re.findall(r"\w+", " ".join(UNALIKE).lower())
 
     def __init__(self):
         super().__init__()
@@ -213,29 +214,23 @@ class OrthogonalWords(HashEmbedder):
 
 
 @given(
-    st.lists(st.sampled_from(["Oven hot.", "Press stops.", "Grease monthly.", "Call Okoro.", "Alarm A7 burner."]),
-             min_size=1, max_size=5, unique=True),
-    st.sets(st.sampled_from(OrthogonalWords.words[3:]), min_size=1, max_size=5),
+    st.lists(st.sampled_from(UNALIKE), min_size=1, unique=True),
+    st.sets(st.sampled_from(OrthogonalWords.words), min_size=1, max_size=5),
     st.integers(1, 3),
-    st.sampled_from([0.0, 0.5]),
-)  # fmt: skip
-def test_what_is_not_embedded_would_not_have_won(sentences, asked, longest, word_weight):
+)
+def test_what_is_not_embedded_would_not_have_won(sentences, asked, longest):
     text, question, embedder = " ".join(sentences), " ".join(sorted(asked)), OrthogonalWords()
-    answer, reason = read(question, text, longest=longest, word_weight=word_weight, embedder=embedder)
+    answer, _ = read(question, text, longest=longest, word_weight=0.0, embedder=embedder)
     units = quotable(text)
     runs = [text[units[first][0] : units[last - 1][1]] for first, last in windows(len(units), longest)]
-    (query,) = embedder.embed_queries([question])
-    score = float(re.search(r"scores ([\d.]+)", reason).group(1))
-    cosines = dict(zip(runs, embedder.embed_documents(runs) @ query, strict=True))
-    if not word_weight:
-        assert score == pytest.approx(max(cosines.values()), abs=0.006)
-    assert answer.citations[0].quote in runs
+    cosines = embedder.embed_documents(runs) @ embedder.embed_queries([question])[0]
+    assert answer.citations[0].quote == runs[int(np.argmax(cosines.round(6)))]
 
 
 def test_runs_that_cannot_win_are_not_embedded():
     embedder = OrthogonalWords()
-    answer, _ = read(
-        "grease monthly", "Oven hot. Press stops. Grease monthly. Call Okoro.", longest=3, embedder=embedder
-    )
+    answer, _ = read("grease monthly", " ".join(UNALIKE), longest=3, embedder=embedder)
     assert answer.text == "Grease monthly."
-    assert embedder.embedded == ["grease monthly", "Oven hot.", "Press stops.", "Grease monthly.", "Call Okoro."]
+    runs = [text for text in embedder.embedded[1:] if text not in UNALIKE]  # behind the question
+    assert len(runs) == 5  # those with the sentence that is asked for
+    assert all("Grease monthly." in text for text in runs)

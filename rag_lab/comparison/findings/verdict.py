@@ -5,18 +5,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rag_lab._kit import wording
 from rag_lab._kit.config_file import read_shipped
-from rag_lab._kit.wording import (
-    counted,
-    listing,
-    number,
-    p_text,
-    plain,
-    signed,
-    signed_interval,
-    some_of,
-    with_interval,
-)
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.verdict_sentences import Verdict, margin_sentence, pair_verdict
 from rag_lab.comparison.tables.costs import index_sentences, latency_text
@@ -53,9 +43,11 @@ def verdict(comparison: Comparison) -> list[str]:
     whence = "" if any(one.against for one in further) else " from the baseline"
     margin = comparison.run.margins.get(metric)
     nor = "" if margin is None else f", nor whether it stays below the margin of {margin:g}"
-    smallest = [value for one in left if (value := number(one.row["smallest_difference"])) is not None]
+    smallest = [value for one in left if (value := wording.number(one.row["smallest_difference"])) is not None]
     n = max((one.n for one in left), default=0)
-    could = f" {n} questions could have shown a difference of about {plain(median(smallest))}." if smallest else ""
+    could = (
+        f" {n} questions could have shown a difference of about {wording.plain(median(smallest))}." if smallest else ""
+    )
     sentences = [
         *_by_margin(comparison, bounded),
         *(_finding(comparison, one) for one in found[:WRITTEN_OUT]),
@@ -109,7 +101,7 @@ def _effect(one: Verdict) -> str:
     """Return the difference with its interval, or why there is none."""
     if one.low is None or one.high is None:
         return f"({one.row['verdict']})"
-    return with_interval(one.effect, one.low, one.high)
+    return wording.with_interval(one.effect, one.low, one.high)
 
 
 def _by_margin(comparison: Comparison, pairs: Sequence[Verdict]) -> list[str]:
@@ -119,7 +111,7 @@ def _by_margin(comparison: Comparison, pairs: Sequence[Verdict]) -> list[str]:
     for word, start in (("not worse", "Not worse"), ("not better", "Dearer and not better")):
         rest = [one for one in ordered[WRITTEN_OUT:] if one.word == word]
         if rest and rest[0].by_margin:
-            names = listing([_listed(comparison, (one.variant_id, one.against_id), one.called) for one in rest])
+            names = wording.listing([_listed(comparison, (one.variant_id, one.against_id), one.called) for one in rest])
             margin = rest[0].by_margin.margin
             sentences.append(f"{start} by more than {margin:g} in {rest[0].metric} as well: {names}.")
     return sentences
@@ -127,15 +119,15 @@ def _by_margin(comparison: Comparison, pairs: Sequence[Verdict]) -> list[str]:
 
 def _finding(comparison: Comparison, one: Verdict) -> str:
     row, more = one.row, float(one.row["difference"]) > 0
-    verb, size = "raises" if more else "lowers", plain(abs(float(row["difference"])))
+    verb, size = "raises" if more else "lowers", wording.plain(abs(float(row["difference"])))
     judged = "" if more == (one.word == "better") else f", which is {row['verdict']},"
     caveat = f", {one.why}," if one.why else ""
     mine, other = latency_text(comparison, one.variant_id), latency_text(comparison, one.against_id)
     name = comparison.codes[one.against_id] if one.against else "the baseline"
     time = [f"A question takes {mine}, with {name} {other} (medians)."] if mine and other and mine != other else []
     price = [*time, *index_sentences(comparison, one.variant_id, one.against_id, name)]
-    does, p_value = f"{one.called} {verb} {one.metric} by {size}{judged}{caveat}", p_text(row["p_corrected"])
-    ends = signed_interval(row["low"], row["high"])
+    does, p_value = f"{one.called} {verb} {one.metric} by {size}{judged}{caveat}", wording.p_text(row["p_corrected"])
+    ends = wording.signed_interval(row["low"], row["high"])
     found = SAYS["finding"].format(does=does, rival=one.rival, interval=ends, row=row, p_value=p_value)
     return " ".join([found, *price])
 
@@ -143,14 +135,14 @@ def _finding(comparison: Comparison, one: Verdict) -> str:
 def _equal(comparison: Comparison, metric: str, pairs: Sequence[Verdict]) -> str:
     if not pairs:
         return ""
-    asked, names = counted(len(comparison.questions), "question"), []
+    asked, names = wording.counted(len(comparison.questions), "question"), []
     for one in pairs:
         blind = ", the metric is blind to it" if one.unchanged else ""
         names.append(f"{_listed(comparison, (one.variant_id, one.against_id), one.called)} ({one.n} of {asked}{blind})")
     missed = [one.high for one in pairs if one.high]
-    could = f"; they could have missed one of up to {plain(max(missed))} on average" if missed else ""
+    could = f"; they could have missed one of up to {wording.plain(max(missed))} on average" if missed else ""
     whence = "" if any(one.against for one in pairs) else " from the baseline"
-    return f"No difference{whence} on any question compared, in {metric}: {listing(names)}{could}."
+    return f"No difference{whence} on any question compared, in {metric}: {wording.listing(names)}{could}."
 
 
 def _needed(comparison: Comparison, metric: str) -> str:
@@ -165,7 +157,7 @@ def _needed(comparison: Comparison, metric: str) -> str:
     if margin is None or not needed:
         return ""
     units = "questions" if comparison.clusters is None else "clusters"
-    start = listing(
+    start = wording.listing(
         [f"with {f'about {n:,}' if n else 'more than 20,000'} {units} {name}" for name, n in needed.items()]
     )
     return SAYS["needed"].format(start=f"{start[:1].upper()}{start[1:]}", margin=margin, metric=metric)
@@ -180,13 +172,15 @@ def _other_metrics(comparison: Comparison) -> list[str]:
         for pair, code in pairs.items():
             row, by_margin = comparison.pair(*pair, metric), comparison.not_worse.get((metric, *pair))
             if row and row["verdict"] in ("better", "worse"):
-                reliable.append(f"{code} {signed(row['difference'])}")
+                reliable.append(f"{code} {wording.signed(row['difference'])}")
             elif row and by_margin and by_margin.is_found:
                 kept.append(code)
         if reliable:
             found.append(f"{', '.join(reliable)} in {comparison.directed(metric)}")
         if kept:
-            bounded.append(f"{listing(kept)} in {comparison.directed(metric)} ({comparison.run.margins[metric]:g})")
+            bounded.append(
+                f"{wording.listing(kept)} in {comparison.directed(metric)} ({comparison.run.margins[metric]:g})"
+            )
     return [
         f"Reliable differences in other metrics (secondary): {'; '.join(found)}." if found else "",
         f"Within the margins of other metrics: {'; '.join(bounded)}." if bounded else "",
@@ -211,18 +205,20 @@ def caveats(comparison: Comparison, metric: str, *, is_compared: bool) -> list[s
             code, scored = comparison.codes[plan.variant_id], int(row["scored"])
             missing.append(f"{code} {scored} of {scored + int(row['failed'])}")
     if missing:
-        told.append(f"Some questions could not be scored in {metric}: {listing(missing)}.")
+        told.append(f"Some questions could not be scored in {metric}: {wording.listing(missing)}.")
     if comparison.effects.confounded:
         told.append(comparison.effects.confounded)
     answers = {(one.metric, one.unsigned, one.questions): answer for one, answer in comparison.answers.items()}
     tested = [one for one in answers.values() if one.p_value is not None]
     if unable := [one for one in tested if one.p_corrected is None]:
         was, do = ("was", "does") if len(unable) == 1 else ("were", "do")
-        of = f"{len(unable)} of {counted(len(tested), 'comparison')}"
+        of = f"{len(unable)} of {wording.counted(len(tested), 'comparison')}"
         told.append(SAYS["too_small"].format(of=of, was=was, do=do))
     scored_in = {name: comparison.cell(baseline, name) for name in comparison.quality_metrics}
     if few := [f"{name} ({cell['scored']})" for name, cell in scored_in.items() if cell and cell["scored"] < FEW]:
-        told.append(f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {listing(few)}.")
+        told.append(
+            f"Metrics with fewer than {FEW} questions, in which hardly anything can be told: {wording.listing(few)}."
+        )
     return told
 
 
@@ -235,7 +231,7 @@ def families_sentence(comparison: Comparison) -> str:
     what = "main effects and interactions" if comparison.effects.is_grid else "the pairs that the experiment is about"
     what = "the effects that the fraction can tell" if comparison.effects.confounded else what
     levels, metric = SAYS["levels_strict" if comparison.run.strict else "levels"], comparison.main_metric
-    first, others = counted(primary, "comparison"), counted(secondary, "other comparison")
+    first, others = wording.counted(primary, "comparison"), wording.counted(secondary, "other comparison")
     return SAYS["families"].format(first=first, metric=metric, what=what, others=others, levels=levels)
 
 
@@ -259,7 +255,7 @@ def truncation_sentences(comparison: Comparison) -> list[str]:
             told.setdefault(sentence, []).append(comparison.codes[variant])
     everyone = len(comparison.variants)
     return [
-        f"{'Under every variant' if len(codes) == everyone else listing(codes)}: {sentence}"
+        f"{'Under every variant' if len(codes) == everyone else wording.listing(codes)}: {sentence}"
         for sentence, codes in told.items()
     ]
 
@@ -280,9 +276,9 @@ def measures_cutting(comparison: Comparison) -> list[str]:
         return []
     involved = dict.fromkeys([*behind, *behind.values()])
     told = [f"{percent(share[one] or 0.0)} of the text under {comparison.codes[one]}" for one in involved]
-    codes = listing([comparison.codes[one] for one in behind])
+    codes = wording.listing([comparison.codes[one] for one in behind])
     who = f"{codes} {'is' if len(behind) == 1 else 'are'}"
-    return [SAYS["disadvantage"].format(who=who, what=some_of(told, _NAMED))]
+    return [SAYS["disadvantage"].format(who=who, what=wording.some_of(told, _NAMED))]
 
 
 def sparse_metrics(comparison: Comparison) -> dict[str, str]:

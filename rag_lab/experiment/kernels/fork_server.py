@@ -258,8 +258,7 @@ def _import(names: Sequence[str]) -> None:
 
 def _tell_imported(tell: int, before: frozenset[str]) -> None:
     """Say which of the heavy libraries and of our own modules this kernel has imported, a line each."""
-    new = [name for name in sys.modules if name not in before]
-    for name in new:
+    for name in (new := [name for name in sys.modules if name not in before]):
         if name in _HEAVY or (name.startswith("rag_lab.") and "matplotlib" not in new):
             os.write(tell, f"{name}\n".encode())
 

@@ -238,11 +238,10 @@ class LlamaCppChat(LocalModel):
     def shape(self) -> tuple[int, int, int]:
         """How many servers there are, threads of each, and replies that each writes at a time.
 
-        A small model answers on each core that its threads leave over, sharing its weights. Threads are the option's,
-        else what OMP_NUM_THREADS says, else all cores but one: they wait for each other after every layer, so that on
-        two cores two threads took twice as long as one, and two servers of one thread a little more than half as long
-        as one server. Of one thread four replies at a time took a fifth to a quarter less of the processor; several
-        threads divide the work of one reply in another way than that of four, and would change it.
+        A small model answers on each core that its threads leave over. Threads are the option's, else what
+        OMP_NUM_THREADS says, else all cores but one: they wait for each other after every layer, and on two cores took
+        twice as long as one. Of one thread four replies at a time took a fifth to a quarter less of the processor;
+        several threads divide the work of one reply in another way than that of four, and would change it.
         """
         cores = usable_cores()
         given = os.environ.get("OMP_NUM_THREADS", "")

@@ -145,11 +145,7 @@ class SentenceTransformersModel(LocalModel):
         return model
 
     def _encoded(self, kind: protocols.TextKind, texts: Sequence[str], **options: Any) -> Sequence[Any]:
-        """Return what the library's model makes of each text, in order.
-
-        On a processor each core reads a batch of a small model: two threads on one batch wait for each other, and were
-        a seventh slower.
-        """
+        """Return what the library's model makes of each text; of a small one each core reads a batch."""
         encode, size = getattr(self.loaded, f"encode_{kind}"), self.batch_size
         encode = partial(encode, batch_size=size, show_progress_bar=False, **options)
         is_small = self.loaded.device.type == "cpu" and sum(one.numel() for one in self.loaded.parameters()) < _SMALL

@@ -23,16 +23,8 @@ from rag_lab.corpus.chunk_store import FoundChunks
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.errors import ConfigError
 from rag_lab.records import Hit, Level, Question, Trace
+from rag_lab.stages.retrieval import search
 from rag_lab.stages.retrieval.fusion import HYDE, Merge, fusion_stage
-from rag_lab.stages.retrieval.search import (
-    RETRIEVE_HYDE,
-    ROLES,
-    DenseSearcher,
-    EncodedSearcher,
-    HydeSearch,
-    SparseSearcher,
-    TextSearch,
-)
 from rag_lab.stages.retrieval.select import SearchMmr
 from rag_lab.stages.stage import Off, Outcome, Parts, Stage, module_stage, timed_call
 from rag_lab.stages.steps import HYDE_WRITERS, SEARCHES
@@ -130,7 +122,7 @@ class CustomSearcher:
 
 
 @dataclass(frozen=True)
-class CustomSearch(TextSearch):
+class CustomSearch(search.TextSearch):
     """Search question by question, so that a call that gives nothing usable costs one."""
 
     searcher: CustomSearcher
@@ -185,28 +177,28 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
     mmr = None
     if retrieval.diversity != "none":
         mmr = SearchMmr(index, parts.embedder, retrieval.fetch_k, retrieval.mmr_trade_off)
-    dense = DenseSearcher(index, parts.embedder, level, "question")
+    dense = search.DenseSearcher(index, parts.embedder, level, "question")
     found: list[Stage] = [
-        TextSearch(dense, index, k, "dense", least, mmr) if "dense" in weights else Off("search_dense")
+        search.TextSearch(dense, index, k, "dense", least, mmr) if "dense" in weights else Off("search_dense")
     ]
     for name in SPARSE:
         units = retrieval.units if name == "tfidf" else "child"
-        sparse = SparseSearcher(index, name, retrieval.analyzer, level, units)
-        found.append(TextSearch(sparse, index, k, name, least) if name in weights else Off(f"search_{name}"))
-    for encoded, role in ROLES.items():
+        sparse = search.SparseSearcher(index, name, retrieval.analyzer, level, units)
+        found.append(search.TextSearch(sparse, index, k, name, least) if name in weights else Off(f"search_{name}"))
+    for encoded, role in search.ROLES.items():
         if encoded not in weights:
             found.append(Off(f"search_{encoded}"))
             continue
-        searcher = EncodedSearcher(index, encoded, parts.encoder(role), level)
-        found.append(TextSearch(searcher, index, k, encoded, least))
-    search = parts.overrides.get("search")
-    if search is None:
+        searcher = search.EncodedSearcher(index, encoded, parts.encoder(role), level)
+        found.append(search.TextSearch(searcher, index, k, encoded, least))
+    replaced = parts.overrides.get("search")
+    if replaced is None:
         modules = [SEARCHES.find(name) for name in retrieval.weights if name not in SEARCHES.built_in]
         modules = [replace(m, value=LangChainSearch(m.value)) if is_retriever(m.value) else m for m in modules]
-    elif is_retriever(search):  # of an object in memory nobody knows what is in it: nothing is remembered
-        modules = [Module(type(search).__name__, LangChainSearch(search))]
+    elif is_retriever(replaced):  # of an object in memory nobody knows what is in it: nothing is remembered
+        modules = [Module(type(replaced).__name__, LangChainSearch(replaced))]
     else:
-        modules = [from_object(search, SEARCHES)]
+        modules = [from_object(replaced, SEARCHES)]
     for module in modules:
         builds = hasattr(module.value, "build")
 
@@ -222,11 +214,11 @@ def searches(parts: Parts) -> tuple[Stage, ...]:
         found.append(stage)
     found.append(fusion_stage(parts, weights))
     if query.hyde == "none":
-        return (*found, Off(RETRIEVE_HYDE), Merge(parts.rerank.input_limit))
-    hypothetical = DenseSearcher(index, parts.embedder, level, "hypothetical")
+        return (*found, Off(search.RETRIEVE_HYDE), Merge(parts.rerank.input_limit))
+    hypothetical = search.DenseSearcher(index, parts.embedder, level, "hypothetical")
     several = query.hyde_n > 1 and query.hyde_writer in HYDE_WRITERS.built_in  # a custom writer writes one
     least = least if "dense" in _weights(parts) else None  # a cosine, as it is there
-    by_hyde = HydeSearch(hypothetical, index, retrieval.hyde_k, HYDE, least, mmr, several, query.hyde_with_query)
+    by_hyde = search.HydeSearch(hypothetical, index, retrieval.hyde_k, HYDE, least, mmr, several, query.hyde_with_query)
     return (*found, by_hyde, Merge(parts.rerank.input_limit, retrieval.merge))
 
 
@@ -248,7 +240,7 @@ def prepare(parts: Parts, stages: Sequence[Stage], questions: Iterable[Question]
             for unit, labels in product(units, allowed):
                 parts.index.sparse(name, retrieval.analyzer, unit, labels)
     for stage in stages:
-        if isinstance(stage, TextSearch) and isinstance(stage.searcher, EncodedSearcher):
+        if isinstance(stage, search.TextSearch) and isinstance(stage.searcher, search.EncodedSearcher):
             stage.searcher.opened()
         if isinstance(stage, CustomSearch):
             with suppress(CustomCodeError):
