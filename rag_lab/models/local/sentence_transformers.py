@@ -146,10 +146,9 @@ class SentenceTransformersModel(LocalModel):
 
     def _encoded(self, kind: protocols.TextKind, texts: Sequence[str], **options: Any) -> Sequence[Any]:
         """Return what the library's model makes of each text; of a small one each core reads a batch."""
-        encode, size = getattr(self.loaded, f"encode_{kind}"), self.batch_size
-        encode = partial(encode, batch_size=size, show_progress_bar=False, **options)
-        is_small = self.loaded.device.type == "cpu" and sum(one.numel() for one in self.loaded.parameters()) < _SMALL
-        if len(texts) <= size or not is_small:
+        model, size = self.loaded, self.batch_size
+        encode = partial(getattr(model, f"encode_{kind}"), batch_size=size, show_progress_bar=False, **options)
+        if len(texts) <= size or model.device.type != "cpu" or sum(one.numel() for one in model.parameters()) >= _SMALL:
             return cast(Sequence[Any], encode(list(texts)))
         import torch
 
