@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from hashlib import sha256
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module, metadata
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -37,7 +36,8 @@ _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _CUSTOM = re.compile(rf"(?:langchain:)?{_DOTTED}:{_DOTTED}")
 _CHECKS = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False)
 _OTHER_FORMS = ("identity", "split_text", "lazy_load", "invoke")  # of a whole stage or splitter, and of LangChain's
-_all_installed = cache(entry_points)  # reads a file of every package, which takes long: once for all kinds
+_all_installed = cache(metadata.entry_points)  # reads a file of every package, which takes long: once for all kinds
+version = cache(metadata.version)  # reads one, too, and stages and metrics say it many times
 _SHAPE = """
     from dataclasses import dataclass
     from typing import ClassVar
@@ -189,15 +189,15 @@ def from_object(thing: Any, kind: Kind) -> Module:
 
 
 @cache
-def installed(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+def installed(group: str) -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
     """Return the entry points of a group by name; more than one where packages claim the same name."""
-    found: dict[str, tuple[EntryPoint, ...]] = {}
+    found: dict[str, tuple[metadata.EntryPoint, ...]] = {}
     for entry in _all_installed().select(group=group):
         found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
 
 
-def package(entry: EntryPoint) -> str:
+def package(entry: metadata.EntryPoint) -> str:
     """Return the name and the version of the package that an entry point comes with."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist and entry.dist.name else "an unnamed package"
 

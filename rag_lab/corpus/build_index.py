@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b, sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pydantic import TypeAdapter
 from tqdm.auto import tqdm
 
 from rag_lab._kit.digest import canonical, digest, is_whole, whole_file, whole_folder
+from rag_lab._kit.registry import version
 from rag_lab.corpus.chunk_store import AsRead, write_chunks
 from rag_lab.corpus.chunks import Chunks, Cut, chunks, cut, cut_identity
 from rag_lab.corpus.config import CorpusConfig

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, wraps
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from typing import Any, cast
 
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.digest import source_digest
-from rag_lab._kit.registry import FACTORY, Module, from_object, parse_parameters
+from rag_lab._kit.registry import FACTORY, Module, from_object, parse_parameters, version
 from rag_lab.corpus.config import BY_SUFFIX, FILE_READERS, CorpusConfig
 from rag_lab.corpus.load import loader as loading
 from rag_lab.corpus.load.pdf_vision import PAGES, VisionPdf

@@ -23,20 +23,9 @@ import numpy as np
 from rag_lab._kit.custom_code import CustomCode, CustomCodeError
 from rag_lab._kit.digest import source_digest
 from rag_lab._kit.registry import Module, from_object
+from rag_lab.corpus import spans as text_spans
 from rag_lab.corpus.config import SPLITTERS, CorpusConfig
-from rag_lab.corpus.spans import (
-    Span,
-    blocks,
-    headings,
-    piece_spans,
-    row_spans,
-    sentence_units,
-    sentences_and_words,
-    trim,
-    trimmed,
-    words,
-    words_in,
-)  # fmt: skip
+from rag_lab.corpus.spans import Span
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import Embedder
 from rag_lab.models.truncation import TokenLength
@@ -122,7 +111,7 @@ class CustomSplitter:
             left_out += sum(map(str.isalnum, text[reached:start]))
             reached = max(reached, end)
         cuts = {edge for span in spans for edge in span}
-        n_rows = sum(any(start < cut < end for cut in cuts) for start, end in row_spans(text)) if cuts else 0
+        n_rows = sum(any(start < cut < end for cut in cuts) for start, end in text_spans.row_spans(text)) if cuts else 0
         losses = [f"{left_out:,} letters and digits in no piece, so never found"] if left_out else []
         losses += [f"{n_rows:,} table row{'s are' if n_rows > 1 else ' is'} cut"] if n_rows else []
         return f"the {self._code.what}: {'; '.join(losses)}." if losses else ""
@@ -151,7 +140,7 @@ class CustomSplitter:
                 raise CustomCodeError(
                     f"the {what} returned the span {start}-{end} of a text of {len(text):,} characters"
                 )
-            start, end = trim(text, start, end)
+            start, end = text_spans.trim(text, start, end)
             if start >= end:
                 raise CustomCodeError(f"the {what} returned a blank piece")
             spans.append((start, end))
@@ -258,19 +247,19 @@ def split_spans(
         line = text.rfind("\n", 0, start)
         return end - line + 1 if length is None else length(text[max(line, 0) : end + 1])
 
-    rows = [row for row in row_spans(text) if measured(*row) >= size]
+    rows = [row for row in text_spans.row_spans(text) if measured(*row) >= size]
     spans: list[Span] = []
     for part in parts:
         # Rows that do not fit a piece stand alone. Shorter ones need no care: they are lines, none of which is cut.
         first, last = bisect_left(rows, part[0], key=itemgetter(0)), bisect_right(rows, part[1], key=itemgetter(1))
         for (_, before), row in pairwise([(part[0], part[0]), *rows[first:last], (part[1], part[1])]):
-            for start, end in blocks(text, before, row[0]):
+            for start, end in text_spans.blocks(text, before, row[0]):
                 pieces = splitter.split_text(text[start:end])
                 shared = overlap if length is None else max(map(len, pieces), default=0)
-                found = piece_spans(text[start:end], pieces, shared)
+                found = text_spans.piece_spans(text[start:end], pieces, shared)
                 spans += [(start + one, start + other) for one, other in found]
             spans.append(row)
-    return trimmed(text, spans)
+    return text_spans.trimmed(text, spans)
 
 
 @dataclass(frozen=True)
@@ -287,7 +276,7 @@ class MarkdownSections(Recursive):
 
 def section_spans(text: str) -> list[Span]:
     """Return the spans of what stands before the first heading, and of each section; together they are the text."""
-    found = headings(text)
+    found = text_spans.headings(text)
     bare = {after.start for before, after in pairwise(found) if not text[before.end : after.start].strip()}
     opening = [heading.start for heading in found if heading.start not in bare]
     return [(start, end) for start, end in pairwise([0, *opening, len(text)]) if start < end]
@@ -315,19 +304,19 @@ class Sentences(BuiltInSplitter):
         """Return the spans of the pieces; see `Splitter`."""
         found = []
         for text in texts:
-            counted = words(text)
+            counted = text_spans.words(text)
             if len(counted) < self.whole_below:
-                pieces = trimmed(text, [(0, len(text))])
+                pieces = text_spans.trimmed(text, [(0, len(text))])
             else:
-                pieces = self._packed(sentences_and_words(text, counted, self.max_words), counted)
+                pieces = self._packed(text_spans.sentences_and_words(text, counted, self.max_words), counted)
                 if len(pieces) < self.min_pieces:
-                    pieces = self._packed(sentences_and_words(text, counted, 0), counted)
+                    pieces = self._packed(text_spans.sentences_and_words(text, counted, 0), counted)
             found.append(pieces)
         return found
 
     def _packed(self, units: Sequence[Span], counted: Sequence[Span]) -> list[Span]:
         """Put units together, as many as fit; a unit that does not fit stands alone. `counted` are the words."""
-        lengths = [stop - start for start, stop in (words_in(counted, unit) for unit in units)]
+        lengths = [stop - start for start, stop in (text_spans.words_in(counted, unit) for unit in units)]
         pieces: list[Span] = []
         first = 0
         while first < len(units):
@@ -364,7 +353,7 @@ class Semantic(BuiltInSplitter):
 
     def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the spans of the pieces; see `Splitter`. The sentences of all texts are embedded in one call."""
-        units = [sentence_units(text) for text in texts]
+        units = [text_spans.sentence_units(text) for text in texts]
         windows = [  # each sentence with the one before and the one after
             text[spans[max(0, n - 1)][0] : spans[min(len(spans) - 1, n + 1)][1]]
             for text, spans in zip(texts, units, strict=True)

@@ -19,12 +19,12 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
 from rag_lab._kit.config_file import read_shipped
+from rag_lab._kit.registry import version
 from rag_lab._kit.section import adapter_of
 from rag_lab.errors import RagLabError
 from rag_lab.evaluation.judge_queue import JudgeError, JudgeQueue, judgement_lines

@@ -16,10 +16,10 @@ holds on average as many passages as its text amounts to.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from itertools import combinations
 from typing import Any, ClassVar
 
+from rag_lab._kit.registry import version
 from rag_lab.data.labels import distinct
 from rag_lab.evaluation import metric
 from rag_lab.records import Evidence, Hit, Passage, Score, Trace

@@ -81,7 +81,8 @@ class ModelProcess:
         self._is_ending = threading.Event()
         self._callers: dict[threading.Thread, bool] = {}  # who are not answered yet: whether they have asked
         made = shared.model_of(kind, model)
-        self._computes = threading.Semaphore(getattr(made, "concurrency", 1))
+        welcome = getattr(made, "concurrency", 1)
+        self._computes = {kind.name: threading.Semaphore(welcome) for kind in providers.MODEL_KINDS}
         device = made.runs_on
         if device != "cpu":  # torch is asked where nobody has said; `cuda`, whichever of several
             device = device_or_default(device).partition(":")[0]
@@ -123,7 +124,7 @@ class ModelProcess:
                 self._is_ending.set()
                 threading.Event().wait()  # with the connection open: who asked waits for its end, the process's
             self._callers[me] = True
-            with connection, self._computes:
+            with connection, self._computes[asked["kind"]]:
                 if not connection.poll():  # else its end: nobody waits for the reply any more
                     hosted.send(connection, {"ended": True} if self._is_ending.is_set() else self._reply(asked))
         self._callers.pop(me)

@@ -22,7 +22,7 @@ from rag_lab.models.shared import spec_of
 Watch = bool | Callable[[int, int], None]  # told after each portion that is saved: how many are done, and of how many
 
 _MOST_TEXTS = 512  # embedded before they are saved: what a kill loses at most
-_STEP = 32  # portions are multiples of it, as models' own batches are: how long they take changes no vector
+_STEP_CHARS = 25_600  # of texts in the first portion, and at least; how long they take changes no vector
 _TELL_EVERY_S = 1.0  # so long a portion should take at least, three times as long at most
 _KEYS_AT_ONCE = 500  # looked for, so that few vectors are held to find out
 _SECONDS = struct.Struct("<d")  # that a vector took, before it in its value
@@ -135,9 +135,10 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
         todo = sorted(unknown.items(), key=lambda item: len(item[1]), reverse=True)
         made: dict[bytes, protocols.Vectors] = {}
         with tqdm(total=len(todo), desc="embedding", unit="text", disable=self.progress is not True or not todo) as bar:
-            n_texts = _STEP
-            while len(made) < len(todo):
-                portion = dict(todo[len(made) : len(made) + n_texts])
+            ends, n_chars = np.cumsum([0, *(len(text) for _, text in todo)]), _STEP_CHARS
+            while (done := len(made)) < len(todo):
+                end = int(np.searchsorted(ends, ends[done] + n_chars, "right")) - 1
+                portion = dict(todo[done : min(max(end, done + 1), done + _MOST_TEXTS)])
                 started = time.perf_counter()
                 texts = list(portion.values())
                 attributes = {"gen_ai.operation.name": "embeddings", "rag_lab.texts": len(portion)}
@@ -163,9 +164,9 @@ class RememberedEmbedder(_Remembering, protocols.EmbedsByKind):
                 if callable(self.progress):
                     self.progress(len(made), len(todo))
                 if seconds > 3 * _TELL_EVERY_S:  # so that on any machine the bar moves every other second
-                    n_texts = max(_STEP, n_texts // 2)
+                    n_chars = max(_STEP_CHARS, n_chars // 2)
                 elif seconds < _TELL_EVERY_S:
-                    n_texts = min(_MOST_TEXTS, 2 * n_texts)
+                    n_chars *= 2
         return made
 
 

@@ -34,6 +34,7 @@ from rag_lab.stores.config import VectorKind
 
 Positions = npt.NDArray[np.int64]  # rows of a store; -1 is no row
 Cosines = npt.NDArray[np.float64]
+Nearest = tuple[Positions, Cosines]  # of each query, (n_queries, n)
 Found = tuple[list[list[str]], list[list[float]]]  # ids and their scores, a list for each query, best first
 Numbers = tuple[int, ...]  # labels by their position in `Rows.labels`
 
@@ -135,7 +136,7 @@ class Rows:
         wanted[list(numbers)] = True
         return wanted[self.label_numbers]
 
-    def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def scan(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> Nearest:
         """Return the nearest rows with these labels, and cosines in single precision: (n_queries, n_wanted) each."""
         positions = np.full((len(queries), 0), -1, np.int64)
         cosines = np.zeros((len(queries), 0))
@@ -157,7 +158,7 @@ class Rows:
             return self.rank(queries, np.take_along_axis(positions, order, axis=1), n_wanted)
         return np.take_along_axis(positions, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
-    def rank(self, queries: Vectors, positions: Positions, k: int) -> tuple[Positions, Cosines]:
+    def rank(self, queries: Vectors, positions: Positions, k: int) -> Nearest:
         """Return the k best of each query's candidates `positions`, (n_queries, c >= k), with cosines, best first."""
         cosines = np.zeros(positions.shape)
         for row, (query, candidates) in enumerate(zip(queries.astype(np.float64), positions, strict=True)):
@@ -255,7 +256,7 @@ class SearchedRows(ABC):
             cosines += scores
         return ids, cosines
 
-    def _search(self, queries: Vectors, k: int, n: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _search(self, queries: Vectors, k: int, n: int, numbers: Numbers | None) -> Nearest:
         """Search wider until no tie crosses the cut at k, then score and order what was found."""
         rows, cosines = np.zeros((len(queries), k), np.int64), np.zeros((len(queries), k))
         pending = np.arange(len(queries))
@@ -279,7 +280,7 @@ class SearchedRows(ABC):
         return rows, cosines
 
     @abstractmethod
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> Nearest:
         """Return rows and cosines, (n_queries, n_wanted) each, best first, of those with one of the labels (None: all).
 
         Cosines are as the engine computes them; row -1 is where it found no more.
@@ -364,7 +365,7 @@ class ExactStore(EngineStore):
     def _fill(self) -> None:
         """Nothing: the rows are the store."""
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> Nearest:
         return self.rows.scan(queries, n_wanted, numbers)
 
 

@@ -20,7 +20,7 @@ from langchain_core.vectorstores import VectorStore as LangChainVectorStore
 
 from rag_lab.errors import StoreError
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.engine import Cosines, Numbers, Positions, SearchedRows, batches
+from rag_lab.stores.engine import Nearest, Numbers, SearchedRows, batches
 
 LabelFilter = Callable[[frozenset[str]], Mapping[str, Any]]
 
@@ -95,7 +95,7 @@ class LangChainStore(SearchedRows):
                 store.add_texts([f"row {row}" for row in labels], about, ids=list(new))
         return built
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> Nearest:
         name = type(self._store).__name__
         only: Mapping[str, Any] = {}
         if numbers is not None:

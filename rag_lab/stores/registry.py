@@ -7,12 +7,11 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
 from rag_lab._kit.digest import source_digest
-from rag_lab._kit.registry import FACTORY, parse_parameters
+from rag_lab._kit.registry import FACTORY, parse_parameters, version
 from rag_lab.errors import ConfigError, RagLabError, StoreError
 from rag_lab.models.protocols import Vectors
 from rag_lab.models.requirements import missing_package
@@ -38,9 +37,7 @@ class CustomStore(engine.SearchedRows):
         super().__init__(path)
         self._custom, self._what = custom, what
 
-    def _nearest(
-        self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None
-    ) -> tuple[engine.Positions, engine.Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None) -> engine.Nearest:
         allowed = None if numbers is None else frozenset(self.rows.labels[number] for number in numbers)
         with engine.failing(self._what):
             ids, cosines = self._custom.search(queries, n_wanted, allowed)

@@ -20,7 +20,6 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -29,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_lab._kit.digest import digest, whole_folder
+from rag_lab._kit.registry import version
 from rag_lab.access import Labels, access_label
 from rag_lab.records import Chunk
 from rag_lab.stores.config import Unit

@@ -25,18 +25,7 @@ import numpy as np
 
 from rag_lab._kit.machine import scratch_folder
 from rag_lab.models.protocols import Vectors
-from rag_lab.stores.engine import (
-    RESCORED,
-    Cosines,
-    EngineStore,
-    Numbers,
-    Positions,
-    Rows,
-    ServedStore,
-    Server,
-    batches,
-    words_of_signs,
-)
+from rag_lab.stores import engine
 
 _COLLECTION = "children"
 _NEIGHBOURS, _EF_CONSTRUCTION, _EF_SEARCH = 32, 200, 800  # of each graph
@@ -58,9 +47,7 @@ _DUCKDB_SEARCH = Path(__file__).with_name("duckdb_search.sql").read_text(encodin
 _MILVUS_ROWS_AT_ONCE = 10_000
 
 
-def padded(
-    rows: Sequence[Sequence[int]], cosines: Sequence[Iterable[float]], n_wanted: int
-) -> tuple[Positions, Cosines]:
+def padded(rows: Sequence[Sequence[int]], cosines: Sequence[Iterable[float]], n_wanted: int) -> engine.Nearest:
     """Return an engine's lists as arrays, (n_queries, n_wanted): shorter ones end with row -1, cosine -inf."""
     positions = np.full((len(rows), n_wanted), -1, np.int64)
     values = np.full((len(rows), n_wanted), -np.inf)
@@ -70,17 +57,17 @@ def padded(
     return positions, values
 
 
-class ChromaStore(ServedStore):
+class ChromaStore(engine.ServedStore):
     """One Chroma collection, whose ids are row numbers. Several processes may read it at the same time."""
 
     exact: ClassVar[bool] = False
 
-    def _write(self, server: Server | None) -> None:
+    def _write(self, server: engine.Server | None) -> None:
         client = self._connect(server or self.path / "chroma")
         # Labels too, where there are several to choose from.
         has_labels, name = len(self.rows.labels) > 1, server.collection if server else _COLLECTION
         collection = client.create_collection(name, embedding_function=None, configuration={"hnsw": _CHROMA_HNSW})
-        for part in batches(len(self.rows), client.get_max_batch_size()):
+        for part in engine.batches(len(self.rows), client.get_max_batch_size()):
             numbers = self.rows.label_numbers[part].tolist()
             collection.add(
                 ids=[str(part.start + offset) for offset in range(len(numbers))],
@@ -92,13 +79,13 @@ class ChromaStore(ServedStore):
             with closing(sqlite3.connect(self.path / "chroma/chroma.sqlite3", isolation_level=None)) as connection:
                 connection.execute("VACUUM")  # gives back the room of Chroma's log, which is empty by now: nine tenths
 
-    def _n_rows(self, server: Server) -> int | None:
+    def _n_rows(self, server: engine.Server) -> int | None:
         client = self._connect(server)
         if server.collection not in [found.name for found in client.list_collections()]:
             return None
         return int(client.get_collection(server.collection, embedding_function=None).count())
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None) -> engine.Nearest:
         where = None if numbers is None else {"label": {"$in": list(numbers)}}
         reply = self._collection.query(query_embeddings=queries, n_results=n_wanted, where=where, include=["distances"])
         rows = [[int(name) for name in found] for found in reply["ids"]]
@@ -118,17 +105,17 @@ class ChromaStore(ServedStore):
         return client.get_collection(name, embedding_function=None)
 
     @staticmethod
-    def _connect(server: Server | Path) -> Any:
+    def _connect(server: engine.Server | Path) -> Any:
         import chromadb
 
         # A .env of the working folder names classes to import.
         settings = chromadb.config.Settings(_env_file=None, anonymized_telemetry=False)
-        if isinstance(server, Server):
+        if isinstance(server, engine.Server):
             return chromadb.HttpClient(*server.address, settings=settings)
         return chromadb.PersistentClient(str(server), settings=settings)
 
 
-class QdrantStore(ServedStore):
+class QdrantStore(engine.ServedStore):
     """One collection, whose points are row numbers; a server's key is QDRANT_API_KEY.
 
     The embedded one is filled from the rows when opened: its own files hold pickles and belong to one process.
@@ -136,17 +123,17 @@ class QdrantStore(ServedStore):
 
     exact: ClassVar[bool] = True  # in the process; a server approximates
 
-    def _write(self, server: Server | None) -> None:
+    def _write(self, server: engine.Server | None) -> None:
         if server is not None:  # else it is filled when it is opened
             _fill_qdrant(self._connect(server), server.collection, self.rows, with_index=True)
 
-    def _n_rows(self, server: Server) -> int | None:
+    def _n_rows(self, server: engine.Server) -> int | None:
         client = self._connect(server)
         if not client.collection_exists(server.collection):
             return None
         return int(client.count(server.collection, exact=True).count)
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None) -> engine.Nearest:
         from qdrant_client import models
 
         is_allowed = models.FieldCondition(key="label", match=models.MatchAny(any=list(numbers or ())))
@@ -169,7 +156,7 @@ class QdrantStore(ServedStore):
         return client
 
     @staticmethod
-    def _connect(server: Server) -> Any:
+    def _connect(server: engine.Server) -> Any:
         from qdrant_client import QdrantClient
 
         host, port, tls = server.address
@@ -181,7 +168,7 @@ class QdrantStore(ServedStore):
         )
 
 
-def _fill_qdrant(client: Any, collection: str, rows: Rows, *, with_index: bool) -> None:
+def _fill_qdrant(client: Any, collection: str, rows: engine.Rows, *, with_index: bool) -> None:
     from qdrant_client import models
 
     space = models.VectorParams(size=rows.vectors.shape[1], distance=models.Distance.COSINE)
@@ -191,7 +178,7 @@ def _fill_qdrant(client: Any, collection: str, rows: Rows, *, with_index: bool) 
     client.create_collection(collection, vectors_config=space, hnsw_config=graph, quantization_config=quantization)
     if with_index:
         client.create_payload_index(collection, "label", models.PayloadSchemaType.INTEGER)
-    for part in batches(len(rows), _QDRANT_ROWS_AT_ONCE):
+    for part in engine.batches(len(rows), _QDRANT_ROWS_AT_ONCE):
         labels = rows.label_numbers[part].tolist()
         points = models.Batch(
             ids=list(range(part.start, part.start + len(labels))),
@@ -201,7 +188,7 @@ def _fill_qdrant(client: Any, collection: str, rows: Rows, *, with_index: bool) 
         client.upsert(collection, points=points, wait=True)
 
 
-class FaissStore(EngineStore):
+class FaissStore(engine.EngineStore):
     """One graph by inner product, which of unit vectors is the cosine, in one file.
 
     A filter that leaves few rows is answered by comparing these, which is exact and quick; one that leaves many widens
@@ -226,12 +213,12 @@ class FaissStore(EngineStore):
             vectors = np.ascontiguousarray(self.rows.vectors[:])
             if not is_binary:
                 graph.train(vectors)
-            graph.add(words_of_signs(vectors).view(np.uint8) if is_binary else vectors)
+            graph.add(engine.words_of_signs(vectors).view(np.uint8) if is_binary else vectors)
         finally:
             faiss.omp_set_num_threads(n_threads)
         (faiss.write_index_binary if is_binary else faiss.write_index)(graph, str(self.path / _FAISS_FILE))
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None) -> engine.Nearest:
         is_allowed = None if numbers is None else self.rows.mask(numbers)
         n_allowed = len(self.rows) if is_allowed is None else int(is_allowed.sum())
         if is_allowed is not None and n_allowed <= _FAISS_FEW_ROWS:
@@ -242,9 +229,9 @@ class FaissStore(EngineStore):
         selector = None if bits is None else faiss.IDSelectorBitmap(bits)
         settings = faiss.SearchParametersHNSW(efSearch=width, sel=selector)
         if self.rows.signs is not None:
-            n_best = min(n_allowed, RESCORED * n_wanted)
+            n_best = min(n_allowed, engine.RESCORED * n_wanted)
             settings.efSearch = max(width, n_best)
-            near = self._graph.search(words_of_signs(queries).view(np.uint8), n_best, params=settings)[1]
+            near = self._graph.search(engine.words_of_signs(queries).view(np.uint8), n_best, params=settings)[1]
             return self.rows.rank(queries, near, n_wanted)
         cosines, rows = self._graph.search(np.ascontiguousarray(queries), n_wanted, params=settings)
         return rows, cosines.astype(np.float64)
@@ -256,7 +243,7 @@ class FaissStore(EngineStore):
         return read(str(self.path / _FAISS_FILE))
 
 
-class DuckDBStore(EngineStore):
+class DuckDBStore(engine.EngineStore):
     """One table `children (position, label, vector)` in one file. Several processes may read it at the same time."""
 
     exact: ClassVar[bool] = True
@@ -267,13 +254,13 @@ class DuckDBStore(EngineStore):
         dim = self.rows.vectors.shape[1]
         with duckdb.connect(str(self.path / "vectors.duckdb")) as database:
             database.execute(f"CREATE TABLE children (position BIGINT, label INTEGER, vector FLOAT[{dim}])")
-            for part in batches(len(self.rows), _DUCKDB_ROWS_AT_ONCE):
+            for part in engine.batches(len(self.rows), _DUCKDB_ROWS_AT_ONCE):
                 vectors, labels = self.rows.vectors[part], self.rows.label_numbers[part]
                 positions = np.arange(part.start, part.start + len(labels))
                 database.register("rows", _table(position=positions, label=labels, vector=vectors))
                 database.execute("INSERT INTO children SELECT position, label, vector FROM rows")
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None) -> engine.Nearest:
         where = "" if numbers is None else f"WHERE label IN ({', '.join(map(str, numbers))})"
         cursor = self._database.cursor()
         cursor.register("asked", _table(number=np.arange(len(queries)), query=queries))
@@ -298,7 +285,7 @@ def _table(**columns: Any) -> Any:
     return pa.table(found)
 
 
-class MilvusStore(EngineStore):
+class MilvusStore(engine.EngineStore):
     """One collection `children (position, label, vector)`."""
 
     exact: ClassVar[bool] = True
@@ -315,14 +302,14 @@ class MilvusStore(EngineStore):
         )
         with MilvusLite(str(self.path / "milvus")) as database:
             collection = database.create_collection(_COLLECTION, schema)
-            for part in batches(len(self.rows), _MILVUS_ROWS_AT_ONCE):
+            for part in engine.batches(len(self.rows), _MILVUS_ROWS_AT_ONCE):
                 labels, vectors = self.rows.label_numbers[part].tolist(), self.rows.vectors[part].tolist()
                 rows = enumerate(zip(labels, vectors, strict=True), start=part.start)
                 collection.insert([{"position": n, "label": label, "vector": vector} for n, (label, vector) in rows])
             collection.flush()
             collection.create_index("vector", {"index_type": "FLAT", "metric_type": "COSINE", "params": {}})
 
-    def _nearest(self, queries: Vectors, n_wanted: int, numbers: Numbers | None) -> tuple[Positions, Cosines]:
+    def _nearest(self, queries: Vectors, n_wanted: int, numbers: engine.Numbers | None) -> engine.Nearest:
         allowed = None if numbers is None else f"label in {list(numbers)}"
         found = self._collection.search(queries.tolist(), top_k=n_wanted, expr=allowed, output_fields=[])
         rows = [[hit["id"] for hit in hits] for hits in found]

@@ -79,7 +79,6 @@ def test_no_texts_ask_nothing(path: Path) -> None:
 
 
 def test_what_was_embedded_before_a_kill_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered_embedder, "_STEP", 4)
     monkeypatch.setattr(remembered_embedder, "_MOST_TEXTS", 4)
     texts = [f"text {number}" for number in range(10)]
     with pytest.raises(KeyboardInterrupt):
@@ -100,7 +99,7 @@ def test_the_bar_moves_as_often_on_a_slow_machine_as_on_a_fast_one(path: Path, m
             return super().embed_documents(texts)
 
     monkeypatch.setattr(remembered_embedder.time, "perf_counter", lambda: now[0])
-    texts = [f"text {number}" for number in range(2000)]
+    texts = [f"{number:0800}" for number in range(2000)]
     for speed, longest in [(20, 32), (100, 128), (10_000, 512)]:
         portions.clear()
         machine = Machine(str(speed))

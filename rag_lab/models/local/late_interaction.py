@@ -26,6 +26,7 @@ from rag_lab.models.local.sentence_transformers import SentenceTransformersModel
 _HEAD = struct.Struct("<d4sI")  # seconds that the vectors took, their mark, and how many numbers a row has
 _DECIMALS = 6
 _NO_TOKENS = "{} has no vectors of tokens (it is made of {}); choose a transformer, such as minilm."
+_EMBEDS = "SentenceTransformer"
 _TRAINED = ("ColBERT", "MultiVectorEncoder")
 
 
@@ -41,7 +42,7 @@ class MaxSimScorer(SentenceTransformersModel):
     def __init__(self, name: str, *, device: str = "", batch_size: int | None = None, pool: int = 2) -> None:
         super().__init__(name, device=device, batch_size=batch_size)
         self.pool = pool
-        self.weights_held += f" {pool}"
+        self.weights_held = self.weights_held.replace(self.loads, _EMBEDS)  # whose process scores, too
         self.replayed_s = 0.0  # that remembered vectors took as first computed
 
     def identity(self) -> Mapping[str, Any]:
@@ -51,7 +52,7 @@ class MaxSimScorer(SentenceTransformersModel):
     @cached_property
     def loaded(self) -> Any:
         """The library's model: for several vectors a text where it was trained for that."""
-        library = requirements.require_package("sentence_transformers", "sentence-transformers")
+        requirements.require_package("sentence_transformers", "sentence-transformers")
         source = weights.find(self.name)
         with weights.loading(source), without_progress_bars():
             from sentence_transformers.util.file_io import load_file_path
@@ -62,8 +63,7 @@ class MaxSimScorer(SentenceTransformersModel):
 
             is_trained = settings("config_sentence_transformers.json").get("model_type") in _TRAINED
             is_trained = is_trained or "HF_ColBERT" in (settings("config.json").get("architectures") or ())
-            kind = self.loads if is_trained else "SentenceTransformer"
-            model = getattr(library, kind)(source.location, device=self.runs_on or None, **source.pin())
+        model = self.load(self.loads if is_trained else _EMBEDS)
         if not hasattr(model[0], "auto_model"):
             raise ModelError(_NO_TOKENS.format(self.name, type(model[0]).__name__))
         return model

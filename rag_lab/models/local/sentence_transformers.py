@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -24,7 +25,9 @@ _NOT_STATIC = "{} has no table of token vectors; give wordllama, or a model of m
 SHORTEST = 8  # tokens of a window
 _OF_A_MEAN = {"Transformer", "Pooling", "Normalize"}
 _NO_MEAN = "corpus.context is late, but vectors of {} are no means of its tokens': choose minilm, or another context."
+_LOADED, _LOADING = WeakValueDictionary[str, Any](), threading.Lock()
 _SMALL = 150_000_000  # weights of a model of which each core may read a batch
+_PADDING = 0.1  # of a batch at most: a wider one takes longer than two
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 
@@ -90,6 +93,16 @@ def read_length(source: weights.Source, most: int | None = None) -> ReadLength |
     return ReadLength(limit, tokenizer, prompts, bool(saved.get("do_lower_case")))
 
 
+def _batches(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Return the places of all lengths, the longest first, in batches of up to `most` that hold little padding."""
+    batches: list[list[int]] = [[]]
+    for place in sorted(range(len(lengths)), key=lambda n: lengths[n], reverse=True):
+        more = [*batches[-1], place]
+        is_even = sum(lengths[n] for n in more) >= (1 - _PADDING) * lengths[more[0]] * len(more)
+        batches[-1:] = [more] if is_even and len(more) <= most else [batches[-1], [place]]
+    return batches
+
+
 class SentenceTransformersModel(LocalModel):
     """What its embedders and its cross-encoders have in common; they load as the library's class `loads`."""
 
@@ -133,28 +146,37 @@ class SentenceTransformersModel(LocalModel):
     @cached_property
     def loaded(self) -> Any:
         """The library's model."""
-        library = requirements.require_package("sentence_transformers", "sentence-transformers")
-        source, is_scorer = weights.find(self.name), self.loads == "CrossEncoder"
-        options = source.pin() | ({"max_length": self.max_tokens} if is_scorer else {})
+        is_scorer = self.loads == "CrossEncoder"
         if problem := wrong_kind(self.name, self.loads):
             raise ModelError(problem)
-        with weights.loading(source), without_progress_bars():
-            model = getattr(library, self.loads)(source.location, device=self.runs_on or None, **options)
+        model = self.load(self.loads, **({"max_length": self.max_tokens} if is_scorer else {}))
         if is_scorer and model.num_labels != 1:
             raise ModelError(f"{self.name} gives {model.num_labels} scores a pair; choose a cross-encoder with one.")
         return model
 
+    def load(self, kind: str, **options: Any) -> Any:
+        """Return the library's model as this class of it: one for all who ask alike in this process."""
+        library = requirements.require_package("sentence_transformers", "sentence-transformers")
+        source = weights.find(self.name)
+        key = repr((kind, source.location, self.runs_on, options))
+        with weights.loading(source), without_progress_bars(), _LOADING:
+            if (model := _LOADED.get(key)) is None:
+                options |= source.pin()
+                model = getattr(library, kind)(source.location, device=self.runs_on or None, **options)
+                _LOADED[key] = model
+        return model
+
     def _encoded(self, kind: protocols.TextKind, texts: Sequence[str], **options: Any) -> Sequence[Any]:
-        """Return what the library's model makes of each text; of a small one each core reads a batch."""
+        """Return what the library's model makes of each text; of a small one each core reads batches."""
         model, size = self.loaded, self.batch_size
         encode = partial(getattr(model, f"encode_{kind}"), batch_size=size, show_progress_bar=False, **options)
-        if len(texts) <= size or model.device.type != "cpu" or sum(one.numel() for one in model.parameters()) >= _SMALL:
+        if len(texts) < 2 or model.device.type != "cpu" or sum(one.numel() for one in model.parameters()) >= _SMALL:
             return cast(Sequence[Any], encode(list(texts)))
         import torch
 
-        order = sorted(range(len(texts)), key=lambda n: len(texts[n]), reverse=True)  # so that little is filled up
-        batches = [order[start : start + size] for start in range(0, len(order), size)]
-        threads, rows = torch.get_num_threads(), dict[int, Any]()
+        threads, rows, reads = torch.get_num_threads(), dict[int, Any](), self._read_length()
+        lengths = [min(n, reads.limit) for n in reads.counts([(text,) for text in texts])] if reads else None
+        batches = _batches(lengths or [*map(len, texts)], min(size, -(-len(texts) // threads)))
         torch.set_num_threads(1)
         try:
             with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as cores:
