@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from rag_lab.errors import ModelError
 from rag_lab.records import MachineUse
 
 Result = TypeVar("Result")
+_PADDING = 0.1  # of a batch at most: a wider one takes longer than two
 
 
 class LocalModel:
@@ -27,6 +28,16 @@ class LocalModel:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+
+def even_batches(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Return the places of all lengths, the longest first, in batches of up to `most` that hold little padding."""
+    batches: list[list[int]] = [[]]
+    for place in sorted(range(len(lengths)), key=lambda n: lengths[n], reverse=True):
+        more = [*batches[-1], place]
+        is_even = sum(lengths[n] for n in more) >= (1 - _PADDING) * lengths[more[0]] * len(more)
+        batches[-1:] = [more] if is_even and len(more) <= most else [batches[-1], [place]]
+    return batches
 
 
 def keep_converted(name: str, make: Callable[[Path], None]) -> Path:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rag_lab.errors import ModelError
 from rag_lab.models import protocols, requirements, weights
-from rag_lab.models.local.local_model import LocalModel, without_progress_bars
+from rag_lab.models.local.local_model import LocalModel, even_batches, without_progress_bars
 
 _AT_ONCE = 1024  # texts whose tokens are held while they are counted
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}  # the first that the model has
@@ -27,7 +27,6 @@ _OF_A_MEAN = {"Transformer", "Pooling", "Normalize"}
 _NO_MEAN = "corpus.context is late, but vectors of {} are no means of its tokens': choose minilm, or another context."
 _LOADED, _LOADING = WeakValueDictionary[str, Any](), threading.Lock()
 _SMALL = 150_000_000  # weights of a model of which each core may read a batch
-_PADDING = 0.1  # of a batch at most: a wider one takes longer than two
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
 
 
@@ -93,16 +92,6 @@ def read_length(source: weights.Source, most: int | None = None) -> ReadLength |
     return ReadLength(limit, tokenizer, prompts, bool(saved.get("do_lower_case")))
 
 
-def _batches(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Return the places of all lengths, the longest first, in batches of up to `most` that hold little padding."""
-    batches: list[list[int]] = [[]]
-    for place in sorted(range(len(lengths)), key=lambda n: lengths[n], reverse=True):
-        more = [*batches[-1], place]
-        is_even = sum(lengths[n] for n in more) >= (1 - _PADDING) * lengths[more[0]] * len(more)
-        batches[-1:] = [more] if is_even and len(more) <= most else [batches[-1], [place]]
-    return batches
-
-
 class SentenceTransformersModel(LocalModel):
     """What its embedders and its cross-encoders have in common; they load as the library's class `loads`."""
 
@@ -162,8 +151,7 @@ class SentenceTransformersModel(LocalModel):
         with weights.loading(source), without_progress_bars(), _LOADING:
             if (model := _LOADED.get(key)) is None:
                 options |= source.pin()
-                model = getattr(library, kind)(source.location, device=self.runs_on or None, **options)
-                _LOADED[key] = model
+                model = _LOADED[key] = getattr(library, kind)(source.location, device=self.runs_on or None, **options)
         return model
 
     def _encoded(self, kind: protocols.TextKind, texts: Sequence[str], **options: Any) -> Sequence[Any]:
@@ -176,7 +164,7 @@ class SentenceTransformersModel(LocalModel):
 
         threads, rows, reads = torch.get_num_threads(), dict[int, Any](), self._read_length()
         lengths = [min(n, reads.limit) for n in reads.counts([(text,) for text in texts])] if reads else None
-        batches = _batches(lengths or [*map(len, texts)], min(size, -(-len(texts) // threads)))
+        batches = even_batches(lengths or [*map(len, texts)], min(size, -(-len(texts) // threads)))
         torch.set_num_threads(1)
         try:
             with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as cores:

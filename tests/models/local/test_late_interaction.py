@@ -11,6 +11,7 @@ from rag_lab.experiment.stage_identities import model_problem
 from rag_lab.memory.care import export_store, import_store
 from rag_lab.memory.results import opened_memory
 from rag_lab.models.local.late_interaction import MaxSimScorer
+from rag_lab.models.local.sentence_transformers import SentenceTransformerEmbedder
 from rag_lab.models.weights import packaged
 
 QUESTION = "At which pressure does the press run?"
@@ -44,6 +45,13 @@ def test_the_score_is_the_mean_of_the_best_cosines_of_the_question_s_tokens(mini
 
 def test_another_process_scores_the_same_since_nothing_is_drawn_by_chance(minilm):
     assert MaxSimScorer("minilm", device="cpu", pool=1).score(PAIRS) == minilm.score(PAIRS)
+
+
+def test_who_embeds_by_the_same_weights_holds_them_in_the_same_process_and_once():
+    scorer, embedder = (kind("minilm", device="cpu") for kind in (MaxSimScorer, SentenceTransformerEmbedder))
+    assert scorer.weights_held == embedder.weights_held
+    assert scorer.loaded is embedder.loaded
+    assert scorer.identity() != embedder.identity()
 
 
 def test_passages_are_embedded_once_whoever_asks(monkeypatch):

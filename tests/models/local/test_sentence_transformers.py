@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -7,6 +9,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tolerance import FLOAT32
 
 from rag_lab.errors import ModelError
+from rag_lab.models.local.local_model import even_batches
 from rag_lab.models.local.sentence_transformers import CrossEncoderScorer, SentenceTransformerEmbedder, StaticEmbedder
 from rag_lab.models.providers import EMBEDDERS
 from rag_lab.models.shared import missing_requirement
@@ -31,6 +34,15 @@ def test_a_text_has_one_vector_in_any_batch(minilm):
     alone = np.concatenate([minilm.embed_documents([text]) for text in TEXTS])
     np.testing.assert_allclose(together, alone, atol=FLOAT32)
     assert (minilm.embed_documents(TEXTS) == together).all()
+
+
+@given(st.lists(st.integers(1, 300), min_size=1), st.integers(1, 40))
+def test_batches_hold_each_text_once_and_little_padding(lengths, most):
+    batches = even_batches(lengths, most)
+    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert 1 <= len(batch) <= most
+        assert sum(lengths[place] for place in batch) >= 0.9 * max(lengths[place] for place in batch) * len(batch)
 
 
 def test_the_identity_follows_the_weights(minilm):
