@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ class ModelProcess:
                 self._is_ending.set()
                 threading.Event().wait()  # with the connection open: who asked waits for its end, the process's
             self._callers[me] = True
-            with connection, self._computes[asked["kind"]]:
+            with connection, self._computes.get(str(asked.get("kind")), nullcontext()):  # of garbage none
                 if not connection.poll():  # else its end: nobody waits for the reply any more
                     hosted.send(connection, {"ended": True} if self._is_ending.is_set() else self._reply(asked))
         self._callers.pop(me)
