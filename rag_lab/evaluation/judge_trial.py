@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from rag_lab._kit.registry import version
 from rag_lab.corpus.build_index import CHUNKS
 from rag_lab.corpus.chunk_store import ChunkStore, locate_evidence, write_chunks
 from rag_lab.corpus.chunks import split

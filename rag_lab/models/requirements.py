@@ -3,12 +3,11 @@
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib import metadata
 from types import ModuleType
 from urllib.parse import urlsplit
 
 from rag_lab._kit.registry import missing_package as missing_package  # for what models need, too
+from rag_lab._kit.registry import version
 from rag_lab.errors import ModelError
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -23,10 +22,9 @@ def problem_of(call: Callable[[], object]) -> str:
     return ""
 
 
-@cache
 def library(package: str) -> str:
-    """Return an installed package with its version, as `torch 2.9`; asked once, since models say it for every stage."""
-    return f"{package} {metadata.version(package)}"
+    """Return an installed package with its version, as `torch 2.9`."""
+    return f"{package} {version(package)}"
 
 
 def require_package(module: str, package: str) -> ModuleType:

@@ -21,12 +21,11 @@ from rag_lab.errors import ModelError
 from rag_lab.memory import results
 from rag_lab.models import protocols, requirements, truncation, weights
 from rag_lab.models.local.local_model import without_progress_bars
-from rag_lab.models.local.sentence_transformers import SentenceTransformersModel
+from rag_lab.models.local.sentence_transformers import SentenceTransformerEmbedder, SentenceTransformersModel
 
 _HEAD = struct.Struct("<d4sI")  # seconds that the vectors took, their mark, and how many numbers a row has
 _DECIMALS = 6
 _NO_TOKENS = "{} has no vectors of tokens (it is made of {}); choose a transformer, such as minilm."
-_EMBEDS = "SentenceTransformer"
 _TRAINED = ("ColBERT", "MultiVectorEncoder")
 
 
@@ -42,7 +41,8 @@ class MaxSimScorer(SentenceTransformersModel):
     def __init__(self, name: str, *, device: str = "", batch_size: int | None = None, pool: int = 2) -> None:
         super().__init__(name, device=device, batch_size=batch_size)
         self.pool = pool
-        self.weights_held = self.weights_held.replace(self.loads, _EMBEDS)  # whose process scores, too
+        embedder = SentenceTransformerEmbedder(name, device=device, batch_size=self.batch_size)
+        self.weights_held = embedder.weights_held  # whose process scores, too
         self.replayed_s = 0.0  # that remembered vectors took as first computed
 
     def identity(self) -> Mapping[str, Any]:
@@ -63,7 +63,7 @@ class MaxSimScorer(SentenceTransformersModel):
 
             is_trained = settings("config_sentence_transformers.json").get("model_type") in _TRAINED
             is_trained = is_trained or "HF_ColBERT" in (settings("config.json").get("architectures") or ())
-        model = self.load(self.loads if is_trained else _EMBEDS)
+        model = self.load(self.loads if is_trained else SentenceTransformerEmbedder.loads)
         if not hasattr(model[0], "auto_model"):
             raise ModelError(_NO_TOKENS.format(self.name, type(model[0]).__name__))
         return model
