@@ -43,7 +43,7 @@ PUBLIC = [
     "write",
 ]
 HEAVY = ["torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "chromadb", "ragas"]
-HEAVY += ["pandas", "matplotlib"]
+HEAVY += ["pandas", "matplotlib", "scipy", "pyarrow"]
 
 
 def test_the_public_names_are_these_and_all_resolve():
@@ -93,3 +93,7 @@ def test_importing_the_package_loads_no_model_library():
 
 def test_importing_the_command_line_loads_no_model_library():
     assert loaded_by("import rag_lab.cli") == []
+
+
+def test_a_sweep_that_finds_nothing_to_do_loads_what_makes_no_table():
+    assert loaded_by("import rag_lab.cli.sweep, rag_lab.cli.execute") == []

@@ -11,9 +11,8 @@ import pandas as pd
 
 from rag_lab.statistics.families import Hypothesis, Options, answers
 from rag_lab.statistics.intervals import ENOUGH_DIFFERING, student_bounds, units
-from rag_lab.statistics.randomization import smallest_n, step_down
+from rag_lab.statistics.randomization import ALPHA, smallest_n, step_down
 from rag_lab.statistics.summaries import SHARE
-from rag_lab.statistics.verdict import ALPHA
 from simulation.sweeps import KINDS, LIMITS, Floats, Numbers, Sweep
 
 AIM = 0.065

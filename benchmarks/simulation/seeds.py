@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_lab.statistics.randomization import smallest_n, step_down
-from rag_lab.statistics.verdict import ALPHA
+from rag_lab.statistics.randomization import ALPHA, smallest_n, step_down
 from simulation.demo_scores import Floats, differences
 from simulation.family_power import drawn
 

@@ -3,6 +3,7 @@
 The last room: it may import all others, and none imports it.
 """
 
+import atexit
 import gc
 import os
 import sys
@@ -51,6 +52,7 @@ def main() -> None:
     Whatever leaves it, of this project or of a library, goes through one door, to the end of the process.
     """
     gc.set_threshold(50_000, 20, 20)  # of Python's 700, 10, 10: imports and reports make very many objects that stay
+    atexit.register(gc.freeze)  # the end of the process frees everything, without a search for circles before
     # Two processes with threads of their own for each matrix product wait for each other: ten times as slow, seen.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     shell.is_whole_process = True

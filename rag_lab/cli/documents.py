@@ -259,9 +259,7 @@ def import_(
 
 @app.command()
 def export(
-    dataset: Annotated[str, typer.Argument(autocompletion=completion.datasets)],
-    target: Path,
-    format: str = "beir",
+    dataset: Annotated[str, typer.Argument(autocompletion=completion.datasets)], target: Path, format: str = "beir"
 ) -> None:
     """Write a dataset as a BEIR folder."""
     from rag_lab.data.dataset import Dataset

@@ -10,7 +10,7 @@ import typer
 
 from rag_lab.cli.shell import command_line, next_steps, next_steps_of_run, stopped_in_order
 from rag_lab.comparison.findings.search_sentences import race_sentences
-from rag_lab.experiment.forecast import caveats, cost_estimate, describe, power_forecast
+from rag_lab.experiment.forecast import caveats, cost_estimate
 from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.run import sweep
 from rag_lab.experiment.run.outputs import failures
@@ -29,6 +29,8 @@ def start(
 ) -> None:
     """Run a plan, or only show it; with `scores` they are printed. The exit status is 1 where anything failed."""
     if dry_run:
+        from rag_lab.experiment.forecast import describe, power_forecast
+
         typer.echo(describe.describe(checked))
         expected = power_forecast.power_forecast(checked, power_forecast.runs_of(checked, out=out))
         if shown := power_forecast.power_text(expected):

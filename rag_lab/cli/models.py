@@ -77,9 +77,7 @@ def _request(n: int, max_tokens: int) -> ChatRequest:
 
 
 @app.command("list")
-def list_(
-    server: Annotated[str, typer.Option("--ollama", metavar="ADDRESS")] = "",
-) -> None:
+def list_(server: Annotated[str, typer.Option("--ollama", metavar="ADDRESS")] = "") -> None:
     """List the models that need no download: packaged ones, those of the model hub, those of Ollama."""
     from huggingface_hub import CacheNotFound, scan_cache_dir
 
@@ -117,9 +115,7 @@ def list_(
 
 
 @app.command()
-def pull(
-    model: str,
-) -> None:
+def pull(model: str) -> None:
     """Download a model onto an Ollama server. Models of the hub download when they are first used."""
     from tqdm import tqdm
 

@@ -92,10 +92,7 @@ def report(
     next_steps_of_run(run)
 
 
-def export(
-    run: RunDir,
-    target: Annotated[Path | None, typer.Argument(metavar="OUT_DIR")] = None,
-) -> None:
+def export(run: RunDir, target: Annotated[Path | None, typer.Argument(metavar="OUT_DIR")] = None) -> None:
     """Write what each variant found as TREC's files."""
     from rag_lab.experiment.bundle import export_run
     from rag_lab.experiment.new_project import numbered
@@ -137,10 +134,7 @@ def verify(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
         raise typer.Exit(1)
 
 
-def gate(
-    run: Run,
-    against: Annotated[Path, typer.Option(autocompletion=completion.runs)],
-) -> None:
+def gate(run: Run, against: Annotated[Path, typer.Option(autocompletion=completion.runs)]) -> None:
     """Fail where a run is reliably worse than an earlier one."""
     from rag_lab.comparison.across import compare_runs
     from rag_lab.report.gate import Gate
@@ -258,10 +252,7 @@ def ask(
 
 
 @labels_app.command()
-def merge(
-    run: RunDir,
-    files: list[Path],
-) -> None:
+def merge(run: RunDir, files: list[Path]) -> None:
     """Put other people's ratings to those of a run, each once; its report and `compare` then count them."""
     from rag_lab.comparison.comparison import read_comparison
     from rag_lab.runs.human_input import merge_labels

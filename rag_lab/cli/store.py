@@ -36,9 +36,7 @@ def stats() -> None:
 
 
 @app.command()
-def verify(
-    drop: Annotated[bool, typer.Option("--drop")] = False,
-) -> None:
+def verify(drop: Annotated[bool, typer.Option("--drop")] = False) -> None:
     """Compare every value with its checksum; damaged ones are named, and it ends with status 1."""
     from rag_lab.memory import care
 

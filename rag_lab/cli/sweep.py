@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,7 +100,14 @@ def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager
         with suppress(RagLabError, OSError, LookupError, TypeError):  # a wrong file is an error of its plan
             folder = Path("results") / str(read_yaml(experiment)["name"])
     is_to_run = folder is not None and not (folder / MADE_FILE).is_file()
-    return prepared(from_here=shell.is_whole_process) if is_to_run else nullcontext()
+    if not is_to_run:
+        return nullcontext()
+    for needed in (
+        "pyarrow.parquet",
+        "rag_lab.report.study_tables",
+    ):  # by kernels and by the report: once, before the fork
+        import_module(needed)
+    return prepared(from_here=shell.is_whole_process)
 
 
 def plan_(

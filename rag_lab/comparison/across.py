@@ -11,10 +11,9 @@ import pandas as pd
 from rag_lab._kit.wording import counted, some_of
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.tables.changes import Changed, changed_answers
-from rag_lab.comparison.tables.reliability import not_compared
 from rag_lab.data.sampling import clusters_sentence
 from rag_lab.errors import RagLabError
-from rag_lab.evaluation.cutoff_caveats import shallow, shallow_sentences, unequal_text
+from rag_lab.evaluation.cutoff_caveats import not_compared, shallow, shallow_sentences, unequal_text
 from rag_lab.runs.run_manifest import Change, manifest_diff, suspects
 from rag_lab.statistics.families import Options, Pairs, answers, differences_table, pairs_among, score_pairs
 from rag_lab.statistics.randomization import Correction

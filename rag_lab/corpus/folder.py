@@ -137,9 +137,7 @@ class LoadedCorpus:
 
 
 def list_files(
-    folder: Path,
-    suffixes: Collection[str] | None = LOADERS.keys(),
-    also: Mapping[str, Path] = MappingProxyType({}),
+    folder: Path, suffixes: Collection[str] | None = LOADERS.keys(), also: Mapping[str, Path] = MappingProxyType({})
 ) -> Listing:
     """List the files below `folder` with one of these suffixes, or any where it is None, and those of other corpora.
 

@@ -7,6 +7,7 @@ one variant has read more than another, and may have found more.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rag_lab._kit.wording import counted, listing, some_of
 from rag_lab.config import PipelineConfig
@@ -17,6 +18,7 @@ from rag_lab.records import Question, Trace
 EQUAL_TEXT = "retrieval.evidence_recall@800tokens"
 _COUNTED_IN_WORDS = "sentences"  # the splitter whose children have no size in characters
 _FEW = 0.05  # of a variant's rankings; fewer that end early are not worth a sentence
+NOT_COMPARED = "not compared: "
 _ADVICE = "fewer tokens, or a larger rerank.final_k, compare them by equal text"
 
 
@@ -186,3 +188,23 @@ def _ended_early(metric: str, traces: Mapping[str, Sequence[Trace]]) -> str:
         return ""
     n_tokens = wanted // CHARACTERS_A_TOKEN
     return f"Metric {metric} reads {n_tokens:,} tokens, but {some_of(short, 5)} hold less: {_ADVICE}."
+
+
+def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:
+    """Return why variants are not compared in a metric, or "": one whose pipeline is not known is compared."""
+    seen = {ranks_seen(metric, configs[variant]) for variant in variants if variant in configs}
+    depths = sorted(depth for depth in seen if depth is not None)
+    if len(depths) < 2:
+        return ""
+    return f"{NOT_COMPARED}{metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
+
+
+def not_comparable_sentence(verdicts: Sequence[str]) -> str:
+    """Say first that half of the variants, or more, are not compared with the baseline; "" where fewer are.
+
+    `verdicts`: of each other variant, what `not_compared` or `withheld` returns, or anything else that is said of it.
+    """
+    reasons = [one.removeprefix(NOT_COMPARED) for one in verdicts if one.startswith(NOT_COMPARED)]
+    if not reasons or 2 * len(reasons) <= len(verdicts):
+        return ""
+    return f"{len(reasons)} of {len(verdicts) + 1} variants cannot be compared with the baseline: {reasons[0]}."

@@ -1,11 +1,12 @@
 """Races and searches as a row of sweeps: one a round, which measures what decides alone, who stays, and the proof."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from rag_lab.data.sampling import clusters_of
 from rag_lab.evaluation.registry import ParsedName
@@ -13,8 +14,12 @@ from rag_lab.experiment.built_in_designs import OPTUNA, RaceConfig
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.runs.run_manifest import ClosestCall, RoundRecord, Standing
-from rag_lab.statistics import bounded_mean, summaries
-from rag_lab.statistics.summaries import Scale, scales_of
+from rag_lab.statistics import bounded_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rag_lab.statistics.summaries import Scale
 
 ELSEWHERE = "that are asked in another round, in the proof, or not at all"
 _ROUND = "Round {} of a race, which drops variants and proves nothing:"
@@ -45,7 +50,7 @@ def race_standings(
     A variant is dropped where the bound of what another is better by, which holds at all looks at once (see
     `lower_bound`), lies above zero. The baseline stays, and one without scores does not.
     """
-    kept_scale = scales_of(scores, {metric: scale}).get(metric, scale)  # without a bound that a score lies beyond
+    kept_scale = _kept_scale(scores, metric, scale)
     values, width = _values(scores, metric, kept_scale.worst), kept_scale.width
     found = []
     for one in standings(scores, metric, scale, labels, baseline, len(labels)):
@@ -81,7 +86,9 @@ def standings(
     Of variants with equal means the earlier in `labels` (variant to label, in the order of the plan) stays. One without
     scores stands last and does not stay, so that fewer may.
     """
-    rows = summaries.ranking(scores, metric, scales_of(scores, {metric: scale}).get(metric, scale)).to_dict("records")
+    from rag_lab.statistics.summaries import ranking
+
+    rows = ranking(scores, metric, _kept_scale(scores, metric, scale)).to_dict("records")
     ranked = {str(row["variant_id"]): row for row in rows if row["scored"] + row["failed"]}
     in_order = sorted((name for name in labels if name in ranked), key=lambda name: int(ranked[name]["rank"]))
     kept = [name for name in in_order if name != baseline][:n_kept]
@@ -105,7 +112,7 @@ def closest_call(
     if not kept or not dropped:
         return None
     pair = (kept[-1].variant_id, dropped[0].variant_id)
-    values = _values(scores, metric, scales_of(scores, {metric: scale}).get(metric, scale).worst)
+    values = _values(scores, metric, _kept_scale(scores, metric, scale).worst)
     first, second = (values.get(name, {}) for name in pair)
     gaps = [scale.sign * (first[name] - second[name]) for name in sorted(first.keys() & second.keys())]
     if len(gaps) < 2:
@@ -115,8 +122,17 @@ def closest_call(
     return ClosestCall(*pair, mean, spread / math.sqrt(len(gaps)))
 
 
+def _kept_scale(scores: pd.DataFrame, metric: str, scale: Scale) -> Scale:
+    """Return the scale of a metric, without a bound that a score lies beyond."""
+    from rag_lab.statistics.summaries import scales_of
+
+    return scales_of(scores, {metric: scale}).get(metric, scale)
+
+
 def _values(scores: pd.DataFrame, metric: str, worst: float | None) -> dict[str, dict[str, float]]:
     """Return by variant what each question counts: its mean, failed repeats at the worst value where there is one."""
+    from rag_lab.statistics import summaries
+
     questions = summaries.per_question(scores, [metric])
     judged = questions.assign(value=summaries.with_failures_at(questions, worst)).dropna(subset="value")
     found: dict[str, dict[str, float]] = {}

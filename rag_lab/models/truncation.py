@@ -30,6 +30,11 @@ _LENGTHS_KEPT = 100_000  # of texts that were measured
 NOTICED = 0.02  # of what is read: less decides no comparison
 
 
+def is_unlike(one: float | None, other: float | None) -> bool:
+    """Tell whether two shares of text that was not read make a difference; without an embedding model none does."""
+    return one is not None and other is not None and abs(one - other) >= NOTICED
+
+
 def estimated_tokens(text: str) -> int:
     """Return an upper estimate of tokens: a token for three bytes of a word, each digit, each mark, each line break."""
     total = 0

@@ -117,10 +117,7 @@ _PARTS: dict[str, dict[str, Any]] = {
         "sentences": lambda c: c.rated.sentences if c.rated else [],
         "tables": lambda c: {"labels": [study_tables.labels_table(c)]},
     },
-    "claims": {
-        "applies": lambda c: bool(c.run.claims),
-        "tables": lambda c: {"claims": [study_tables.claims_table(c)]},
-    },
+    "claims": {"applies": lambda c: bool(c.run.claims), "tables": lambda c: {"claims": [study_tables.claims_table(c)]}},
     "scores": {
         "applies": _is_scored,
         "tables": score_tables.scores_tables,

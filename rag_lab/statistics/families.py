@@ -17,8 +17,8 @@ import pandas as pd
 from rag_lab.statistics import summaries
 from rag_lab.statistics.intervals import TIE, Floats, PairedDifference, paired_differences
 from rag_lab.statistics.noise_components import NoiseComponents, noise_floor
-from rag_lab.statistics.randomization import Correction, check_correction, corrected, smallest_n, step_down
-from rag_lab.statistics.verdict import ALPHA, Answer, Family, FamilyName, WithFailures
+from rag_lab.statistics.randomization import ALPHA, Correction, check_correction, corrected, smallest_n, step_down
+from rag_lab.statistics.verdict import Answer, Family, FamilyName, WithFailures
 
 STRICT: Mapping[FamilyName, float] = {"primary": 0.04, "secondary": 0.01}
 

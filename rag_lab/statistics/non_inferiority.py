@@ -32,8 +32,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.statistics import summaries
 from rag_lab.statistics.bounded_mean import p_mean_about, p_mean_not_positive
 from rag_lab.statistics.intervals import ENOUGH_DIFFERING, Floats, Units, units
-from rag_lab.statistics.randomization import hommel, smallest_n
-from rag_lab.statistics.verdict import ALPHA
+from rag_lab.statistics.randomization import ALPHA, hommel, smallest_n
 
 LEAST_QUESTIONS = 40  # with fewer the spread is anybody's guess
 LEAST_DIFFERING = smallest_n(ALPHA)  # units that differ; with fewer no test finds anything

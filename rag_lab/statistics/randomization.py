@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rag_lab.errors import ConfigError, unknown_name
 
+ALPHA = 0.05  # the level of all tests and intervals
 N_FLIPS = 20_000  # at least
 MOST_FLIPS = 200_000
 _FREE = 500_000_000  # products of a sign and a sum that take no time anybody notices

@@ -12,11 +12,10 @@ from scipy.special import ndtri
 
 from rag_lab._kit.wording import counted, p_text, plain, signed
 from rag_lab.statistics.intervals import PairedDifference
-from rag_lab.statistics.randomization import smallest_n
+from rag_lab.statistics.randomization import ALPHA, smallest_n
 
 POWER = 0.8
 FOR_POWER = float(ndtri(POWER))  # what it takes beyond the critical value, in standard errors
-ALPHA = 0.05
 CANNOT_TELL = "the data cannot tell"
 NO_DIFFERENCE = "no difference"
 DEPENDS_ON_FAILURES = "depends on failures"

@@ -13,11 +13,7 @@ import sys
 if _pytest := sys.modules.get("pytest"):  # so that a broken rule shows its values, as in a test's own file
     _pytest.register_assert_rewrite("rag_lab.testing.contracts")
 
-from rag_lab.testing.contracts.corpus import (
-    FileReaderContract,
-    SplitterContract,
-    VectorStoreContract,
-)
+from rag_lab.testing.contracts.corpus import FileReaderContract, SplitterContract, VectorStoreContract
 from rag_lab.testing.contracts.module import (
     ChatModelContract,
     DesignContract,

@@ -23,7 +23,7 @@ from rag_lab.config import PipelineConfig
 from rag_lab.report.compare_text import compare_screen, compare_text
 from rag_lab.report.page.report_page import to_html
 from rag_lab.report.shown_comparison import compare
-from rag_lab.statistics.verdict import ALPHA
+from rag_lab.statistics.randomization import ALPHA
 
 _NUMBER = rf"[+{MINUS}]?[\d.,]+"
 _SEEN = rf"{_NUMBER} \[({_NUMBER}) to ({_NUMBER})\]"

@@ -15,9 +15,9 @@ from rag_lab.evaluation.cutoff_caveats import shallow_sentences
 from rag_lab.models.shared import small_model_note
 from rag_lab.runs import human_input, omissions, run_manifest
 from rag_lab.statistics.noise_components import noise_sentence
+from rag_lab.statistics.randomization import ALPHA
 from rag_lab.statistics.routing import ALL
 from rag_lab.statistics.routing_ceilings import Ceiling
-from rag_lab.statistics.verdict import ALPHA
 
 NOT_MEASURED = SAYS["noise_not_measured"]
 COST_NAMES: dict[pareto.Cost, str] = {"seconds": "seconds", "tokens": "tokens", "usd": "dollars"}

@@ -21,7 +21,7 @@ from rag_lab.comparison.findings.verdict import FEW, SAYS, measures_cutting
 from rag_lab.comparison.findings.verdict_sentences import Choices, Verdict, choices_of, margin_sentence, module_rows
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.costs import Price, index_sentences, latency_text, surplus
-from rag_lab.comparison.tables.reliability import not_comparable_sentence
+from rag_lab.evaluation.cutoff_caveats import not_comparable_sentence
 from rag_lab.runs.human_input import post_hoc_sentence
 from rag_lab.statistics.verdict import BELOW_NOISE, DEPENDS_ON_FAILURES, resolution
 

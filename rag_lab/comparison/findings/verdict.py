@@ -10,8 +10,7 @@ from rag_lab._kit.config_file import read_shipped
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.findings.verdict_sentences import Verdict, margin_sentence, pair_verdict
 from rag_lab.comparison.tables.costs import index_sentences, latency_text
-from rag_lab.comparison.tables.reliability import is_unlike
-from rag_lab.models.truncation import NOTICED, percent, short_name
+from rag_lab.models.truncation import NOTICED, is_unlike, percent, short_name
 from rag_lab.stages.steps import stage_name
 
 SAYS: dict[str, str] = read_shipped(Path(__file__).with_name("sentences.yaml"))

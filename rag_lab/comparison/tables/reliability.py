@@ -8,7 +8,6 @@ from typing import Any
 
 from rag_lab._kit.wording import counted, signed
 from rag_lab.comparison.tables.run_tables import RunTables
-from rag_lab.config import PipelineConfig
 from rag_lab.evaluation import cutoff_caveats, judge_check, registry
 from rag_lab.evaluation.metric import model_name
 from rag_lab.models.truncation import NOTICED, percent
@@ -69,11 +68,6 @@ def truncations(tables: RunTables) -> dict[str, VariantTruncation]:
             _truncation_by(scores["metric"].tolist(), scores["truncated_tokens"].tolist()),
         )
     return found
-
-
-def is_unlike(one: float | None, other: float | None) -> bool:
-    """Tell whether two shares of text that was not read make a difference; without an embedding model none does."""
-    return one is not None and other is not None and abs(one - other) >= NOTICED
 
 
 def _truncation_by(names: Sequence[str], tokens: Sequence[float | None]) -> dict[str, StageTruncation]:
@@ -141,29 +135,6 @@ def replications(tables: RunTables) -> list[str]:
     return found
 
 
-_NOT_COMPARED = "not compared: "
-
-
-def not_compared(metric: str, configs: Mapping[Any, PipelineConfig], variants: Iterable[Any]) -> str:
-    """Return why variants are not compared in a metric, or "": one whose pipeline is not known is compared."""
-    seen = {cutoff_caveats.ranks_seen(metric, configs[variant]) for variant in variants if variant in configs}
-    depths = sorted(depth for depth in seen if depth is not None)
-    if len(depths) < 2:
-        return ""
-    return f"{_NOT_COMPARED}{metric} sees {depths[0]} ranks of one and {depths[-1]} of the other"
-
-
-def not_comparable_sentence(verdicts: Sequence[str]) -> str:
-    """Say first that half of the variants, or more, are not compared with the baseline; "" where fewer are.
-
-    `verdicts`: of each other variant, what `not_compared` or `withheld` returns, or anything else that is said of it.
-    """
-    reasons = [one.removeprefix(_NOT_COMPARED) for one in verdicts if one.startswith(_NOT_COMPARED)]
-    if not reasons or 2 * len(reasons) <= len(verdicts):
-        return ""
-    return f"{len(reasons)} of {len(verdicts) + 1} variants cannot be compared with the baseline: {reasons[0]}."
-
-
 def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
     """Return why variants of a run are not compared in a metric, by their settings and by what they ranked; or "".
 
@@ -171,7 +142,7 @@ def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
     long. Evidence that stands where only the latter has ranks is no merit of its order.
     """
     variants = list(variants)
-    if reason := not_compared(metric, tables.pipelines, variants):
+    if reason := cutoff_caveats.not_compared(metric, tables.pipelines, variants):
         return reason
     units = {cutoff_caveats.unit_of(tables.pipelines[variant]) for variant in variants if variant in tables.pipelines}
     if len(units) < 2 or not metric.startswith("retrieval.") or registry.text_budget(metric) is not None:
@@ -189,8 +160,8 @@ def withheld(tables: RunTables, metric: str, variants: Iterable[str]) -> str:
     k = min(beyond) - 1
     up_to = f"a cut-off of {k:g} or " if k else ""
     return (
-        f"{_NOT_COMPARED}labels name files or pages, of which one ranking holds more than the other, and {metric} "
-        f"finds evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger "
+        f"{cutoff_caveats.NOT_COMPARED}labels name files or pages, of which one ranking holds more than the other, and "
+        f"{metric} finds evidence of {counted(len(beyond), 'question')} behind the end of the shorter; {up_to}a larger "
         "rerank.final_k compares them"
     )
 

@@ -9,7 +9,6 @@ from typing import Any
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.registry import modules_from
 from rag_lab._kit.wording import counted, listing, some_of
-from rag_lab.comparison.tables import reliability
 from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.data.labels import names_file_alone, whole_files_sentences
 from rag_lab.data.sampling import clusters_of
@@ -25,8 +24,7 @@ from rag_lab.models import shared, truncation
 from rag_lab.pipeline import Pipeline
 from rag_lab.records import Question
 from rag_lab.stages.rerank import ROLES, PairRerank
-from rag_lab.statistics.randomization import smallest_n
-from rag_lab.statistics.verdict import ALPHA
+from rag_lab.statistics.randomization import ALPHA, smallest_n
 
 _FEWEST = smallest_n(ALPHA)
 _PAIRS = 5  # that are written out
@@ -89,7 +87,7 @@ def truncation_sentences(found: Sequence[TruncationFound], plan: Plan) -> list[s
     for model in dict.fromkeys(one.model for one in found if not one.is_sample):
         ours = [one.total for one in found if one.model == model and not one.is_sample]
         shares = [one.share_truncated for one in ours]
-        if len(ours) > 1 and reliability.is_unlike(min(shares), max(shares)):
+        if len(ours) > 1 and truncation.is_unlike(min(shares), max(shares)):
             name = truncation.short_name(model)
             sentences.append(SAYS["cut_unlike"].format(model=name, limit=ours[0].limit))
     asked = sorted({v.config.models.embedding for v in plan.variants if v.config.searches_vectors})
@@ -191,8 +189,8 @@ def not_compared_sentence(plan: Plan) -> str:
         return ""
     name, configs = plan.deciding_metric.name, {variant.variant_id: variant.config for variant in plan.variants}
     baseline, *others = configs
-    why = [reliability.not_compared(name, configs, (one, baseline)) for one in others]
-    return reliability.not_comparable_sentence(why)
+    why = [cutoff_caveats.not_compared(name, configs, (one, baseline)) for one in others]
+    return cutoff_caveats.not_comparable_sentence(why)
 
 
 def declared_sentences(plan: Plan) -> list[str]:

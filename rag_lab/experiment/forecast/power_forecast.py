@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from rag_lab._kit.wording import counted, listing, plain
-from rag_lab.comparison.tables.reliability import not_compared
 from rag_lab.data.sampling import clusters_of
 from rag_lab.errors import RagLabError
+from rag_lab.evaluation.cutoff_caveats import not_compared
 from rag_lab.evaluation.registry import ParsedName
 from rag_lab.experiment.config import SAYS, ExperimentConfig
 from rag_lab.experiment.forecast.caveats import measured
@@ -144,7 +144,7 @@ def power_forecast(plan: Plan, runs: Sequence[RunFolder]) -> PowerForecast:
     questions = per_question(found)
     pilots = {name: pilot_of(questions, name, compared, scales[name], clusters) for name in infos}
     alpha: Mapping[verdict.FamilyName, float] = (
-        families.STRICT if plan.experiment.strict else dict.fromkeys(families.STRICT, verdict.ALPHA)
+        families.STRICT if plan.experiment.strict else dict.fromkeys(families.STRICT, randomization.ALPHA)
     )
     primary, *others = (metric.name for metric in metrics)
     rest = [pilots[name] for name in others]
@@ -250,7 +250,7 @@ def _shrinks(critical: float, with_fewer: float) -> float:
     return 1 - (with_fewer + verdict.FOR_POWER) / (critical + verdict.FOR_POWER)
 
 
-_FEWEST = randomization.smallest_n(verdict.ALPHA)
+_FEWEST = randomization.smallest_n(randomization.ALPHA)
 _NAMED = 5  # pairs that are written out
 _HEADER = ("metric", "comparison", "questions", "can show", "margin", "power", "takes")
 _WIDTH = 110  # of lines of prose

@@ -34,8 +34,9 @@ CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform 
 # kernel sets (matplotlib does).
 _HEAVY = tuple(Path(__file__).with_name("heavy_imports.txt").read_text(encoding="utf-8").split())
 _NEEDED = tuple(Path(__file__).with_name("needed_imports.txt").read_text(encoding="utf-8").split())
-# What jsonschema looks for, to check formats that no notebook has: importing them takes as long as all else does.
-_NO_FORMATS = ("rfc3987_syntax", "rfc3987", "isoduration", "uri_template", "webcolors", "fqdn")
+# What libraries look for, to check formats that no notebook has, to debug and to read notebooks from S3: importing them
+# takes as long as all else does.
+_UNUSED = tuple(Path(__file__).with_name("unused_imports.txt").read_text(encoding="utf-8").split())
 _TEMPLATES = ("macros.html", "view.html", "trace.html")  # of what every variant shows
 _AHEAD = b"a"  # the byte before what a fork server is told ahead of jobs
 _LOOK_S = 0.01  # for processes that have ended
@@ -197,11 +198,11 @@ def serve_jobs(wire: socket.socket) -> None:
     """Fork a process for each job that comes, until none can come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # imports make very many objects, nearly all of which stay
-    for name in _NO_FORMATS:
+    for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # so that it cannot be imported
     for name in _NEEDED:
         importlib.import_module(name)
-    for name in _NO_FORMATS:
+    for name in _UNUSED:
         if sys.modules[name] is None:
             del sys.modules[name]
     from rag_lab.report.page.templates import environment

@@ -23,8 +23,6 @@ from rag_lab.experiment.config import NOTEBOOK, checkout_file
 from rag_lab.experiment.plan import Plan, readers_of
 from rag_lab.experiment.run.run_options import AUTO, RunOptions, side_by_side
 from rag_lab.runs import run_folder, run_manifest
-from rag_lab.statistics import summaries
-from rag_lab.statistics.effects import level_text
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -151,6 +149,8 @@ def open_trials(
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
+    from rag_lab.statistics.effects import level_text
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     address = f"sqlite:///{folder / STUDY_FILE}"
     if store.startswith("postgres"):
@@ -211,6 +211,8 @@ def trial_rounds(
         is_open = (state["status"] == "stopped" or run_manifest.Retryable.of(state).total for state in states)
         if any(is_open):  # a later start goes on
             break
+        from rag_lab.statistics import summaries
+
         scores, means = part.scores(), dict[str, list[float | None]]()  # what failed counts as the worst value
         for goal in goals:
             scale = summaries.scales_of(scores, {goal.name: goal.info.scale}).get(goal.name, goal.info.scale)

@@ -19,7 +19,6 @@ from rag_lab._kit import home, machine, observability
 from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.digest import is_whole
 from rag_lab.comparison.passages import passages_without_text
-from rag_lab.comparison.tables.evidence import unindexed
 from rag_lab.config import PipelineConfig
 from rag_lab.corpus.folder import visible_in
 from rag_lab.data.dataset import other_corpora
@@ -125,6 +124,8 @@ class VariantWork:
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
         answered = set(self.answered) if self.pipeline.config.answer.is_on else set()
+        from rag_lab.comparison.tables.evidence import unindexed
+
         read = reads_of(self.metrics, answered)
         observability.begin_inherited_logs()
         with self._shown as progress, observability.working(variant=self.name):

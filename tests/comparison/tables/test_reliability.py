@@ -8,8 +8,9 @@ from rag_lab._kit.home import home
 from rag_lab.comparison.comparison import Comparison, read_comparison
 from rag_lab.comparison.findings.conclusions import conclusions
 from rag_lab.comparison.findings.recommendation import recommendation
-from rag_lab.comparison.tables.reliability import not_compared, replications
+from rag_lab.comparison.tables.reliability import replications
 from rag_lab.config import PipelineConfig
+from rag_lab.evaluation.cutoff_caveats import not_compared
 from rag_lab.evaluation.judge_check import Agreement, Discrimination, JudgeCheck, Objects, save_check
 from rag_lab.records import Evidence, Hit, Question, Trace
 from rag_lab.report.page.report_page import to_html
