@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 # Hundreds of processes import the package: each would compile it anew where no bytecode is kept.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# ranx, against which formulas are held, would compile for a minute what it computes in a moment.
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 if "PYTEST_XDIST_WORKER" in os.environ:  # a test a core: more threads than cores wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -172,7 +172,7 @@ MOST_LINES = {
     "experiment": 8_138,  # 7_600
     "notebook": 2_735,  # 2_600
     "testing": 846,  # 1_200
-    "cli": 2_358,  # 2_300
+    "cli": 2_361,  # 2_300
 }
 MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60
