@@ -153,7 +153,7 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_407,  # 1_100
-    "_kit": 1_949,  # 1_800
+    "_kit": 1_950,  # 1_800
     "memory": 1_166,  # 1_300
     "models": 7_227,  # 7_300
     "stores": 1_532,  # 1_500
@@ -169,7 +169,7 @@ MOST_LINES = {
     "runs": 1_301,  # 1_200
     "comparison": 5_152,  # 4_400
     "report": 3_254,  # 2_700
-    "experiment": 8_138,  # 7_600
+    "experiment": 8_132,  # 7_600
     "notebook": 2_735,  # 2_600
     "testing": 846,  # 1_200
     "cli": 2_361,  # 2_300

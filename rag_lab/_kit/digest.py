@@ -203,7 +203,7 @@ def put_in_place(folder: Path, target: Path) -> None:
 
 def seal(folder: Path, except_in: str = "") -> None:
     """Write the digests of all files below `folder`, except those in its folder `except_in`."""
-    digests = {name: _digest(folder / name) for name in _file_names(folder, except_in)}
+    digests = {name: file_digest(folder / name) for name in _file_names(folder, except_in)}
     (folder / SEAL).write_text(json.dumps(digests, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
@@ -231,7 +231,7 @@ def damage(folder: Path, except_in: str = "", *, is_whole_now: bool = False) -> 
         return differing[0]
     for name in sorted(names):
         try:
-            is_changed = sealed[name] != _digest(folder / name)
+            is_changed = sealed[name] != file_digest(folder / name)
         except OSError:
             is_changed = True
         if is_changed:
@@ -247,6 +247,7 @@ def _file_names(folder: Path, except_in: str) -> Iterator[str]:
         yield from (Path(parent, name).relative_to(folder).as_posix() for name in names)
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """Return the xxh3 of a file's bytes, which tells files that changed, and no forged ones."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import rag_lab
 from rag_lab._kit.digest import digest
-from rag_lab._kit.registry import modules_from
+from rag_lab._kit.registry import modules_from, version
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
 from rag_lab.experiment.plan import Plan
@@ -147,7 +147,7 @@ def package_versions(others: Iterable[str] = ()) -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for name in (*_PACKAGES, *others):
         with suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
+            versions[name] = version(name)
     return versions
 
 

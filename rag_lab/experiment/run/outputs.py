@@ -3,7 +3,6 @@
 Whole variants are not run again, and a finished sweep is left as it is.
 """
 
-import hashlib
 import logging
 import shutil
 from collections import Counter
@@ -112,13 +111,8 @@ def better_of(run: files.RunFolder, state: VariantState, before: VariantState) -
 
 
 def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the BLAKE2 of those of the files that are there."""
-    found = {}
-    for name in names:
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as file:
-                found[name] = hashlib.file_digest(file, "blake2b").hexdigest()
-    return found
+    """Return the digests of those of the files that are there."""
+    return {name: digest.file_digest(folder / name) for name in names if (folder / name).is_file()}
 
 
 def is_finished(experiment: ExperimentConfig, run: files.RunFolder, identities: Mapping[str, str]) -> bool:
