@@ -167,12 +167,12 @@ MOST_LINES = {
     "statistics": 3_308,  # 3_500
     "evaluation": 2_979,  # 3_300
     "runs": 1_301,  # 1_200
-    "comparison": 5_152,  # 4_400
+    "comparison": 5_156,  # 4_400
     "report": 3_254,  # 2_700
     "experiment": 8_132,  # 7_600
     "notebook": 2_735,  # 2_600
     "testing": 846,  # 1_200
-    "cli": 2_361,  # 2_300
+    "cli": 2_358,  # 2_300
 }
 MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

@@ -99,14 +99,11 @@ def _kernels_ahead(experiment: Path, out: Path | None) -> AbstractContextManager
     if folder is None:
         with suppress(RagLabError, OSError, LookupError, TypeError):  # a wrong file is an error of its plan
             folder = Path("results") / str(read_yaml(experiment)["name"])
-    is_to_run = folder is not None and not (folder / MADE_FILE).is_file()
-    if not is_to_run:
+    if folder is None or (folder / MADE_FILE).is_file():
         return nullcontext()
-    for needed in (
-        "pyarrow.parquet",
-        "rag_lab.report.study_tables",
-    ):  # by kernels and by the report: once, before the fork
-        import_module(needed)
+    # What kernels and the report need is imported once, before the fork.
+    import_module("pyarrow.parquet")
+    import_module("rag_lab.report.study_tables")
     return prepared(from_here=shell.is_whole_process)
 
 

@@ -3,9 +3,10 @@
 from rag_lab._kit import wording as numbers
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of, with_interval
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings import SAYS
 from rag_lab.comparison.findings.recommendation import next_command
 from rag_lab.comparison.findings.trace_findings import changes_sentences, gain_sentences, labels_wanted
-from rag_lab.comparison.findings.verdict import SAYS, truncation_sentences, verdict
+from rag_lab.comparison.findings.verdict import truncation_sentences, verdict
 from rag_lab.comparison.findings.verdict_sentences import main_effects, margin_sentence
 from rag_lab.comparison.tables import costs, pareto, reliability, studies
 from rag_lab.comparison.tables.run_tables import RunTables

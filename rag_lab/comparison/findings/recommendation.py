@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 from rag_lab._kit.wording import DASH, counted, listing, number, p_text, plain, short_verdict, signed, with_interval
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings import SAYS
 from rag_lab.comparison.findings.trace_findings import answers_sentence, gain_sentences, labels_wanted, largest_loss
-from rag_lab.comparison.findings.verdict import FEW, SAYS, measures_cutting
+from rag_lab.comparison.findings.verdict import FEW, measures_cutting
 from rag_lab.comparison.findings.verdict_sentences import Choices, Verdict, choices_of, margin_sentence, module_rows
 from rag_lab.comparison.tables.bounds import BOUNDS, bound_arms
 from rag_lab.comparison.tables.costs import Price, index_sentences, latency_text, surplus

@@ -1,13 +1,10 @@
 """What a race or a search says of itself: how the winner was chosen and proven, and what that cost."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import counted, listing, plain, signed, some_of
+from rag_lab.comparison.findings import SAYS
 from rag_lab.runs.run_manifest import Cost, RaceRecord, Standing
-
-SAYS: dict[str, str] = read_shipped(Path(__file__).with_name("sentences.yaml"))
 
 
 def race_sentences(race: RaceRecord, proof: Cost) -> list[str]:

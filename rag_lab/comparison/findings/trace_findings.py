@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from rag_lab._kit.config_file import read_shipped
 from rag_lab._kit.wording import counted, listing, number, plain, seconds, with_interval
 from rag_lab.comparison.comparison import Comparison
-from rag_lab.comparison.findings.verdict import FEW, SAYS, sparse_metrics
+from rag_lab.comparison.findings import SAYS
+from rag_lab.comparison.findings.verdict import FEW, sparse_metrics
 from rag_lab.comparison.tables.bounds import BOUNDS, Reach, answer_metrics, bound_arms
 from rag_lab.comparison.tables.changes import Changes, VariantChange
 from rag_lab.comparison.tables.evidence import State, Waterfall

@@ -1,19 +1,17 @@
 """What the data say, in plain words, and what qualifies it: missing scores, too few questions, truncated text."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from rag_lab._kit import wording
-from rag_lab._kit.config_file import read_shipped
 from rag_lab.comparison.comparison import Comparison
+from rag_lab.comparison.findings import SAYS
 from rag_lab.comparison.findings.verdict_sentences import Verdict, margin_sentence, pair_verdict
 from rag_lab.comparison.tables.costs import index_sentences, latency_text
 from rag_lab.models.truncation import NOTICED, is_unlike, percent, short_name
 from rag_lab.stages.steps import stage_name
 
-SAYS: dict[str, str] = read_shipped(Path(__file__).with_name("sentences.yaml"))
 FEW = 20  # questions: fewer show only very large differences
 SHARE = 0.5  # of the questions that the main metric has under the variant where it has most
 _ENDED = {"failed": "failed", "stopped": "was stopped by a limit"}

@@ -51,8 +51,8 @@ def test_a_reply_alone_is_heard_while_it_is_written_without_its_thought(always):
 
 @pytest.mark.slow
 def test_a_hundred_replies_are_read_at_any_length_of_thought(tiny_thinker):
-    model = TransformersChat(str(tiny_thinker), device="cpu", batch_size=50)  # few long batches: a step costs the most
-    budgets = [16 + step % 50 for step in range(100)]
+    model = TransformersChat(str(tiny_thinker), device="cpu", batch_size=100)  # one long batch: a step costs the most
+    budgets = [16 + 3 * step % 150 for step in range(100)]
     replies = model.generate([ask(thinking_tokens=n, seed=n, json_schema=SCHEMA) for n in budgets])
     answers = [read_json(reply.text)[0]["answer"] for reply in replies]  # some are cut off, as they are so long
     assert [type(answer) for answer in answers] == [str] * 100
