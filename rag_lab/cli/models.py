@@ -102,9 +102,7 @@ def list_(server: Annotated[str, typer.Option("--ollama", metavar="ADDRESS")] = 
                 rows.append((repository.repo_id, repository.size_on_disk, about))
     try:
         found = OllamaServer(server).models()
-        rows += [
-            (f"ollama:{model.name}", model.size_bytes, f"{model.parameters} {model.quantization}") for model in found
-        ]
+        rows += [(f"ollama:{one.name}", one.size_bytes, f"{one.parameters} {one.quantization}") for one in found]
         note = "" if found else "Ollama has no models; `rag-lab models pull ollama:llama3.2:3b` downloads one."
     except ModelError as error:
         note = str(error)

@@ -26,6 +26,7 @@ Runs = dict[Key, tuple[str, Trace]]  # with the letter
 Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
 _COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
 _UNKNOWN = WhyFailed()
+_LEAST_S = 0.0005  # less is written as 0.000
 RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
 
 
@@ -122,8 +123,11 @@ def cards(tables: RunTables, why: WhyFailed = _UNKNOWN, only: Iterable[str] | No
 
 
 def timeline(trace: Trace) -> tuple[StageTime, ...]:
-    """Return what the stages of a trace took, in their order, without those that took less than a thousandth."""
-    total = sum(record.seconds for record in trace.stages) or 1.0
+    """Return what took at least a thousandth of all seconds, in order; nothing where all took less than is shown."""
+    total = sum(record.seconds for record in trace.stages)
+    if total < _LEAST_S and not any(record.tokens_in for record in trace.stages):
+        return ()
+    total = total or 1.0
     return tuple(
         StageTime(
             stage_name(one.stage), one.seconds, one.seconds / total, one.tokens_in + one.tokens_out, one.remembered

@@ -212,9 +212,7 @@ def files_of_the_same_text(pages: Iterable[Page]) -> dict[str, tuple[str, ...]]:
 
 def repeats(groups: Mapping[str, Sequence[str]], labels: Mapping[str, Hashable]) -> dict[str, str]:
     """Return each file that reads as one before it by name with its label, and the first such; `groups` as above."""
-    first = {
-        name: min(other for other in same if labels.get(other) == labels.get(name)) for name, same in groups.items()
-    }
+    first = {name: min(one for one in same if labels.get(one) == labels.get(name)) for name, same in groups.items()}
     return {name: original for name, original in first.items() if original != name}
 
 

@@ -50,9 +50,7 @@ def sources_below(folder: Path) -> tuple[list[str], list[Problem]]:
         below = Path(parent).relative_to(folder)
         prefix = "" if below == Path() else f"{below.as_posix()}/"
         found += [f"{prefix}{name}" for name in names + links if not name.startswith(_IGNORED)]
-    problems = [
-        Problem(printable(Path(error.filename)), _UNREADABLE.format("folder", error.strerror)) for error in closed
-    ]
+    problems = [Problem(printable(Path(one.filename)), _UNREADABLE.format("folder", one.strerror)) for one in closed]
     return sorted(found), problems
 
 

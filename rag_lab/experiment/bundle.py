@@ -264,9 +264,7 @@ def export_run(run: files.RunFolder, target: Path | str) -> tuple[list[Path], li
     A ranking is called `<variant>.run`, with repeats `<variant>.1.run` and so on. A variant without traces has none.
     The problems name, for each ranking, the questions that it scores otherwise than the report does.
     """
-    finished = {
-        plan.variant_id: run.traces(plan.variant_id) for plan in run.variants if run.has_traces(plan.variant_id)
-    }
+    finished = {one.variant_id: run.traces(one.variant_id) for one in run.variants if run.has_traces(one.variant_id)}
     target = Path(target)
     if not finished:
         raise RagLabError(f"{run.path} has no traces yet: run its sweep first.")

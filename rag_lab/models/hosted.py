@@ -181,9 +181,7 @@ def _as_json(value: Any) -> Any:
         return {_BYTES: b64encode(value).decode()}
     if isinstance(value, np.ndarray):
         return {_BYTES: b64encode(np.ascontiguousarray(value, "<f4").tobytes()).decode(), _ROWS: value.shape}
-    return (
-        dict(value) if isinstance(value, Mapping) else {each.name: getattr(value, each.name) for each in fields(value)}
-    )
+    return dict(value) if isinstance(value, Mapping) else {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def _from_json(found: dict[str, Any]) -> Any:

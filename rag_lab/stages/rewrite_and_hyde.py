@@ -122,9 +122,7 @@ class Hyde(ChatStage):
         if not replies:
             return _NOT_ROUTED
         texts = [text for reply in replies if not reply.error and (text := reply.text.strip())]
-        faults = [
-            reply.error or base.nothing_written(reply) for reply in replies if reply.error or not reply.text.strip()
-        ]
+        faults = [one.error or base.nothing_written(one) for one in replies if one.error or not one.text.strip()]
         whole = base.summed(replies)
         if not texts:
             return base.chat_outcome(whole, {}, "fallback", f"searched without HyDE: {faults[0]}")
@@ -210,9 +208,7 @@ class GuardedRewrite(BuiltInStage):
         proposed = [trace for trace in rewritten if trace.proposed_query]
         texts = [[t.proposed_query or "", t.question.text, in_context(t)] for t in proposed]
         decided = {id(trace): Outcome({"search_query": trace.question.text}, seconds=0.0) for trace in traces}
-        decided |= {
-            id(trace): Outcome({"search_query": trace.question.text}, "fallback", _NOTHING) for trace in rewritten
-        }
+        decided |= {id(one): Outcome({"search_query": one.question.text}, "fallback", _NOTHING) for one in rewritten}
         if self.embedder is None:
             decided |= {id(one): Outcome({"search_query": one.proposed_query}, seconds=0.0) for one in proposed}
         elif proposed:

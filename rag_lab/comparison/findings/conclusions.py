@@ -33,9 +33,7 @@ def topics(comparison: Comparison) -> dict[str, list[str]]:
     if not tables.is_unlabelled and (metric is None or tables.scores.empty):
         return {"Variants": verdict(tables)}
     states = tables.manifest.get("variants", {})
-    played = {
-        one.variant_id: states.get(one.variant_id, {}).get(run_manifest.FAILOVER_KEY, {}) for one in tables.variants
-    }
+    played = {v.variant_id: states.get(v.variant_id, {}).get(run_manifest.FAILOVER_KEY, {}) for v in tables.variants}
     records = (record for traces in tables.traces.values() for trace in traces for record in trace.stages)
     wrote = {record.model for record in records if record.stage == "generate"}
     preferred = [one.sentence for one in tables.preferences]

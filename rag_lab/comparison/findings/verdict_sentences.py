@@ -284,9 +284,7 @@ class Choices:
         costs = self.comparison.prices
         order = [*self.better, self.reference, *self.comparison.ranking["variant_id"]]
         prices = {one: costs.get(one, Price()) for one in variants}
-        left = sorted(
-            variants, key=lambda one: [prices[one].usd or 0, prices[one].seconds or 0, prices[one].tokens or 0]
-        )
+        left = sorted(variants, key=lambda v: [prices[v].usd or 0, prices[v].seconds or 0, prices[v].tokens or 0])
         found: list[str] = []
         while left:
             more = {one: surplus(costs, one, left[0]) for one in left}

@@ -38,9 +38,7 @@ def fraction_sentence(names: Sequence[str], runs: Sequence[Sequence[Hashable]]) 
     confounded, free = [], []
     for number, name in enumerate(names):
         # The effects of fewest factors that words make of this one, the shortest first.
-        aliases = sorted(
-            (sorted(word ^ {number}) for word in found if word != {number}), key=lambda one: (len(one), one)
-        )
+        aliases = sorted((sorted(word ^ {number}) for word in found if word != {number}), key=lambda a: (len(a), a))
         others = [" × ".join(names[place] for place in one) for one in aliases]
         if others:
             confounded.append(f"{name} with {some_of(others, _NAMED)}")

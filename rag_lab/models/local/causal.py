@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from rag_lab.errors import ModelError
 from rag_lab.models import requirements, weights
@@ -36,16 +37,20 @@ def transformers_copy(source: Path) -> Path:
     """Return the folder that `from_pretrained` reads, made from a GGUF file on first use (float32)."""
 
     def convert(target: Path) -> None:
+        import gguf as library
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        _LOG.info("Converting %s for transformers, once; this takes about half a minute", source.name)
-        model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name)
+        _LOG.info("Converting %s for transformers, once; this takes about a quarter of a minute", source.name)
+        once = {name: lru_cache(getattr(library, name)) for name in ("GGUFReader", "get_tensor_name_map")}
+        with patch.multiple(library, **once):  # transformers asks for the same each time, a tensor or a file anew
+            model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name)
+            tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
         model.hf_quantizer = None  # the weights are plain floats now; without the mark they can be saved
         model.is_quantized = False
         if hasattr(model.config, "quantization_config"):
             del model.config.quantization_config
         model.save_pretrained(target)
-        AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)
+        tokenizer.save_pretrained(target)
 
     short = weights.file_digest(source).rpartition(":")[2][:16]
     return keep_converted(f"{short}-transformers", convert)

@@ -218,9 +218,7 @@ def _both(view: View) -> dict[str, str]:
 
 def report_view(report: WrittenReport) -> View:
     """Return the sections, and the sources with their passages folded below."""
-    facts = tuple(
-        (f"{number}. {one.title}", one.text or one.problem) for number, one in enumerate(report.sections, start=1)
-    )
+    facts = tuple((f"{n}. {one.title}", one.text or one.problem) for n, one in enumerate(report.sections, start=1))
     folded = tuple((f"[{one.number}] {source_place(one)}", one.text) for one in report.sources)
     notes = (f"{report.n_calls} calls, {report.tokens_out:,} tokens written; the report is in {report.folder}",)
     return View(report.header.replace("\n", " · "), facts=facts, notes=notes, folded=folded)

@@ -5,7 +5,8 @@ That is in the page itself where it is small enough, and otherwise in a page a q
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rag_lab._kit.digest import whole_file
+from rag_lab._kit.machine import in_background
 from rag_lab._kit.wording import DASH, number, plain
 from rag_lab.comparison.by_question import QuestionValues, cards, question_values
 from rag_lab.comparison.comparison import Comparison
@@ -120,23 +122,28 @@ def bodies_or_pages(
     `most_chars` characters in all are written to pages, where it is None never.
     """
     bodies: dict[str, Markup] = {}
-    names, write = anchors(comparison.asked), None
-    size = 0
+    asked, names, size, is_paged = comparison.asked, anchors(comparison.asked), 0, False
+    body = partial(macro("card.html", "body"), metrics=comparison.quality_metrics, asked=False)
     for card in cards(comparison, comparison.why_failed):
-        name = card.question.question_id
-        body = macro("card.html", "body")(card, comparison.quality_metrics, asked=False)
-        size += len(body)
-        if write is None and (most_chars is None or size <= most_chars):
-            bodies[name] = body
-            continue
-        if write is None:
-            write = _page_writer(comparison, names, folder, report)
-            for earlier in list(bodies):
-                write(comparison.asked[earlier], bodies.pop(earlier))
-        write(card.question, body)
+        bodies[card.question.question_id] = body(card)
+        size += len(bodies[card.question.question_id])
+        if is_paged := most_chars is not None and size > most_chars:
+            break
+    if is_paged:
+        write, rest = _page_writer(comparison, names, folder, report), list(asked)[len(bodies) :]
+
+        def write_some(only: Sequence[str]) -> None:
+            for card in cards(comparison, comparison.why_failed, only):
+                write(card.question, body(card))
+
+        with in_background(partial(write_some, rest[::2])) as others:
+            for name in list(bodies):
+                write(asked[name], bodies.pop(name))
+            write_some(rest[1::2])
+            others()
     # Pages of an earlier report are known by their name; the folder goes once it is empty.
     if folder.is_dir():
-        kept = set(names.values()) if write else set()
+        kept = set(names.values()) if is_paged else set()
         for path in folder.glob(_PAGES):
             if path.stem not in kept:
                 path.unlink()

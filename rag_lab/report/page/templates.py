@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
 
-    from rag_lab.comparison.by_question import Line
+    from rag_lab.comparison.by_question import Line, Shared
     from rag_lab.comparison.comparison import Comparison
     from rag_lab.runs.run_folder import VariantPlan
 
@@ -38,6 +38,7 @@ _LONGEST = 80  # characters of an id that are kept: with what is added a file na
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
 _KEPT = 4096  # passages as they are written, most of which stand in many rankings
+LETTER: Callable[[str], Markup] = lru_cache(_KEPT)(Markup('<b class="letter">{}</b>').format)  # a variant's, in its box
 _INSET = 4.0  # percent of an axis that are left free on either side
 _MOST_TICKS = 5
 
@@ -71,7 +72,7 @@ def environment() -> Environment:
         anchors, asked_sentence, verdict_sentences.difference_text, score_tables.effect_tables,
         verdict.families_sentence,
         holds_evidence, costs.index_cells, score_tables.is_open, marked, passage, pieces, place, rank_cells,
-        source_link, ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
+        source_link, who, ranked, study_tables.routing_tables, verdict.sparse_metrics, verdict.sparse_metric_sentences,
         costs.stage_cells, costs.stage_incidents, costs.stage_names,
         trace_findings.state_names, conclusions.study_conclusion, conclusions.study_sentences,
     )  # fmt: skip
@@ -84,6 +85,7 @@ def environment() -> Environment:
         "rl": f"rl {NO_FORMULAS}",
         "MOST_ROWS": MOST_ROWS,
         "STAR": STAR,
+        "letter": LETTER,
         "FRONT_MEANING": conclusions.MEANING,
         "NOT_MEASURED": conclusions.NOT_MEASURED,
     }
@@ -116,6 +118,12 @@ def line_numbers(line: Line) -> Markup:
     scores = (failed if status == "failed" else f"<td>{numbers.plain(value)}</td>" for value, status in line.scores)
     costs = f"<td>{numbers.seconds(line.seconds)}</td><td>{line.tokens_in:,}</td><td>{line.tokens_out:,}</td>"
     return Markup("".join(scores) + costs)  # noqa: S704 -- numbers only
+
+
+def who(shared: Shared) -> Markup:
+    """Return the letters of those that have something in common."""
+    letters = Markup("all variants") if shared.everyone else Markup("").join(map(LETTER, shared.who))
+    return Markup(f'<span class="who">{letters}</span>')  # noqa: S704 -- escaped before
 
 
 def ranked(comparison: Comparison) -> list[VariantPlan]:

@@ -179,9 +179,7 @@ class TextSearch(Search):
         """Search all texts of the batch in one call."""
         texts = [[text for text in (trace.search_query, *trace.phrasings) if text] for trace in traces]
         labels = self.index.chunks.labels if any(texts) else frozenset()
-        allowed = [
-            allowed_labels(labels, trace.question) for trace, some in zip(traces, texts, strict=True) for _ in some
-        ]
+        allowed = [allowed_labels(labels, trace.question) for trace, t in zip(traces, texts, strict=True) for _ in t]
         flat = [text for some in texts for text in some]
         search = self.searcher.search
         lists = iter(self.in_each_corpus(lambda rows, k, some: search([flat[row] for row in rows], k, some), allowed))

@@ -12,11 +12,11 @@ from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_lab.comparison.by_question import question_values
+from rag_lab.comparison.by_question import Shared, question_values, timeline
 from rag_lab.comparison.comparison import Comparison
 from rag_lab.comparison.passages import ranking
 from rag_lab.errors import RagLabError
-from rag_lab.records import Evidence, Hit, Passage, Question, Trace
+from rag_lab.records import Evidence, Hit, Passage, Question, StageRecord, Trace
 from rag_lab.report.page import question_pages
 from rag_lab.report.page.report_page import to_html, write_report
 from rag_lab.report.page.templates import anchors, macro
@@ -58,6 +58,20 @@ def test_a_passage_stands_in_full_with_the_quote_marked() -> None:
     assert "bolts to <mark>85 Nm</mark>.\nThe end." in html and html.count("More words.") >= 200
     unread = ranking([("A", Trace(question, ranked=(hit,)))], {"a.md#0": text})
     assert "bolts to <mark>85 Nm</mark>.\nThe end." in macro("card.html", "ranks")(unread)
+
+
+def test_stages_are_drawn_by_what_they_took_and_not_where_that_is_nothing_to_see() -> None:
+    def drawn(*records: StageRecord) -> str:
+        value = timeline(Trace(Question("q", "How tight?"), stages=records))
+        return str(macro("card.html", "timeline")(Shared(("A", "B"), False, value)))
+
+    quick = drawn(StageRecord("merge", seconds=0.0002), StageRecord("rerank", seconds=0.0001))
+    assert "less than 0.001 s" in quick and "<i" not in quick
+    assert '<b class="letter">A</b><b class="letter">B</b>' in quick
+    slow = drawn(StageRecord("merge", seconds=0.0002), StageRecord("rerank", seconds=2.0))
+    assert slow.count("<i") == 1 and "2.00 s" in slow  # merging took less than a thousandth
+    free = drawn(StageRecord("generate", seconds=0.0, tokens_in=80, tokens_out=4))
+    assert "84 tokens" in free  # of a reply that came at once
 
 
 def test_a_small_run_is_one_page_and_says_nothing_of_others(build: ModuleType, tmp_path: Path) -> None:
