@@ -33,9 +33,8 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from rag_lab.cli import app
-from rag_lab.corpus.chunk_store import find_quote
 from rag_lab.corpus.folder import load_folder
-from rag_lab.corpus.normalize import language_of
+from rag_lab.corpus.normalize import find_quote, language_of
 from rag_lab.corpus.spans import sentence_units
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.formats import import_dataset

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import threading
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property, lru_cache
-from itertools import chain, groupby
+from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rag_lab.access import Labels, access_label
 from rag_lab.corpus.chunks import Chunks
-from rag_lab.corpus.normalize import normalize
+from rag_lab.corpus.normalize import find_quote
 from rag_lab.corpus.spans import PageStarts, page_span
 from rag_lab.records import Chunk, Document, Evidence, Hit, Level
 from rag_lab.stores.engine import Found
@@ -295,39 +293,12 @@ class FoundChunks:
         )
 
 
-_INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
-_LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
-
-
 @dataclass(frozen=True, slots=True)
 class AsRead:
     """By file: where its pages begin in its text, and the file that stands in the index in its place."""
 
     page_starts: Mapping[str, PageStarts] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
-
-
-def find_quote(text: str, quote: str) -> tuple[int, int] | None:
-    """Return the half-open span of the first place where `quote` stands in `text`, whitespace aside; None if nowhere.
-
-    Extraction breaks lines and words where it likes. Where it stands nowhere so, hyphens and bars are set aside, too.
-    """
-    normal = normalize(quote)
-    for ignored in (_INVISIBLE, _LAYOUT):
-        letters, places = _letters(text, ignored)
-        wanted = re.sub(f"[{ignored}]+", "", normal)
-        first = letters.find(wanted) if wanted else -1
-        if first >= 0:
-            return places[first], places[first + len(wanted) - 1] + 1
-    return None
-
-
-@lru_cache(maxsize=16)  # the questions about one document stand together
-def _letters(text: str, ignored: str) -> tuple[str, array[int]]:
-    """Return what of `text` is not ignored, and where each character of it stands in `text`."""
-    runs = [match.span() for match in re.finditer(f"[^{ignored}]+", text)]
-    places = array("L", chain.from_iterable(range(*run) for run in runs))
-    return "".join(text[start:end] for start, end in runs), places
 
 
 def locate_evidence(store: ChunkStore, evidence: Evidence, as_read: AsRead = AsRead()) -> tuple[Evidence, str]:

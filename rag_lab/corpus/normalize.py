@@ -1,4 +1,4 @@
-"""One spelling for what looks the same: Unicode, whitespace, words broken at a line's end; and the language of a text.
+"""One spelling for what looks the same: Unicode, whitespace, broken words; where a quote stands; a text's language.
 
 A language is recognized by the words that every text of it is full of, which are those of bm25s. One that has none is
 not guessed: its texts are in none, as are numbers, code and a few words. Greek, Japanese, Korean, Thai and Chinese are
@@ -9,10 +9,12 @@ Nothing here uses a pattern that can go back over a long run of text again and a
 
 import re
 import unicodedata
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 
 from rag_lab.records import Document
 
@@ -34,6 +36,8 @@ _LINKS = frozenset({"und", "oder", "bzw", "sowie", "and", "or"})
 _LONGEST_WORD = 40
 _LAST_LETTERS = re.compile(rf"{_LETTER}+\Z")
 _FIRST_LETTERS = re.compile(rf"{_LETTER}{{1,{_LONGEST_WORD}}}")
+_INVISIBLE = r"\s\u00ad\u200b"  # whitespace, soft hyphen, zero-width space
+_LAYOUT = rf"{_INVISIBLE}|\\-"  # and what tables and broken words are made of
 
 
 def normalize(text: str) -> str:
@@ -83,6 +87,29 @@ def _joint(match: re.Match[str], words: set[str]) -> str:
     if second in _LINKS and first + second not in words:
         return "- "
     return "-" if f"{first}-{second}" in words and first + second not in words else ""
+
+
+def find_quote(text: str, quote: str) -> tuple[int, int] | None:
+    """Return the half-open span of the first place where `quote` stands in `text`, whitespace aside; None if nowhere.
+
+    Extraction breaks lines and words where it likes. Where it stands nowhere so, hyphens and bars are set aside, too.
+    """
+    normal = normalize(quote)
+    for ignored in (_INVISIBLE, _LAYOUT):
+        letters, places = _letters(text, ignored)
+        wanted = re.sub(f"[{ignored}]+", "", normal)
+        first = letters.find(wanted) if wanted else -1
+        if first >= 0:
+            return places[first], places[first + len(wanted) - 1] + 1
+    return None
+
+
+@lru_cache(maxsize=16)  # the questions about one document stand together
+def _letters(text: str, ignored: str) -> tuple[str, "array[int]"]:
+    """Return what of `text` is not ignored, and where each character of it stands in `text`."""
+    runs = [match.span() for match in re.finditer(f"[^{ignored}]+", text)]
+    places = array("L", chain.from_iterable(range(*run) for run in runs))
+    return "".join(text[start:end] for start, end in runs), places
 
 
 _LEAST_WORDS = 30

@@ -23,8 +23,8 @@ from filelock import FileLock
 from rag_lab._kit.digest import digest, whole_file
 from rag_lab._kit.home import usable_home
 from rag_lab._kit.wording import counted
-from rag_lab.corpus.chunk_store import find_quote
 from rag_lab.corpus.folder import list_files
+from rag_lab.corpus.normalize import find_quote
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.questions_file import MAX_GRADE, read_questions, same_text
 from rag_lab.errors import DatasetError

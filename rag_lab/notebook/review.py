@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_lab.comparison.passages import Piece
-from rag_lab.corpus.chunk_store import find_quote
+from rag_lab.corpus.normalize import find_quote
 from rag_lab.data.dataset import Dataset
 from rag_lab.errors import ConfigError
 from rag_lab.notebook.clicked_page import Clickable

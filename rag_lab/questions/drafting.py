@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tqdm.auto import tqdm
 
 from rag_lab._kit.wording import counted, some_of, text_table
-from rag_lab.corpus.chunk_store import find_quote
+from rag_lab.corpus.normalize import find_quote
 from rag_lab.errors import ConfigError
 from rag_lab.models.protocols import ChatModel
 from rag_lab.pipeline import Pipeline

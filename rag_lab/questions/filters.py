@@ -13,8 +13,7 @@ from pathlib import Path
 from rapidfuzz import fuzz
 
 from rag_lab._kit.config_file import read_mapping
-from rag_lab.corpus.chunk_store import find_quote
-from rag_lab.corpus.normalize import common_words
+from rag_lab.corpus.normalize import common_words, find_quote
 from rag_lab.questions.writer import Draft
 from rag_lab.records import Question
 from rag_lab.stores.sparse import analyzer_for, terms

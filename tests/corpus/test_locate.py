@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_lab.corpus.chunk_store import ChunkStore, find_quote, locate_evidence, write_chunks
+from rag_lab.corpus.chunk_store import ChunkStore, locate_evidence, write_chunks
 from rag_lab.corpus.chunks import split
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.corpus_index import CorpusIndex, locate_all, open_index
+from rag_lab.corpus.normalize import find_quote
 from rag_lab.evaluation.retrieval import covers
 from rag_lab.records import Document, Evidence, Question
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from office_files import turned
 
 from rag_lab.corpus import reading
-from rag_lab.corpus.chunk_store import find_quote
 from rag_lab.corpus.config import CorpusConfig
 from rag_lab.corpus.load.loader import Loader, LoadError
 from rag_lab.corpus.load.pdf import load_pdf, load_pdf_tables
 from rag_lab.corpus.load.pdf_pdfium import load_pdfium
+from rag_lab.corpus.normalize import find_quote
 from rag_lab.corpus.reading import Reading
 from rag_lab.errors import ConfigError
 
