@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 RAG_LAB = str(Path(sys.executable).with_name("rag-lab"))
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+LOOK_EVERY_S = 1.0  # to look takes some milliseconds of a core for each process
 
 
 def tree_memory_bytes(root: int) -> int:
-    """Resident memory of a process and all its descendants, shared pages counted once for each."""
+    """Resident memory of a process and all its descendants; a page that some of them share is counted once."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -34,19 +34,20 @@ def tree_memory_bytes(root: int) -> int:
 
 def resident_bytes(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
         return 0
+    return sum(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
 
 
 def run(home: str, out: str) -> dict[str, float]:
     started, peak, done = time.perf_counter(), 0, threading.Event()
     environment = {**os.environ, "RAG_LAB_HOME": home}
-    process = subprocess.Popen([RAG_LAB, "demo", "--jobs", "2", "--yes", "--out", out], env=environment)
+    process = subprocess.Popen([RAG_LAB, "demo", "--yes", "--out", out], env=environment)
 
     def watch() -> None:
         nonlocal peak
-        while not done.wait(0.5):
+        while not done.wait(LOOK_EVERY_S):
             peak = max(peak, tree_memory_bytes(process.pid))
 
     watcher = threading.Thread(target=watch)

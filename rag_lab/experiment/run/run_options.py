@@ -3,6 +3,7 @@
 Kernels book their calls in the run's ledger, and the sweep pulls up.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
@@ -19,6 +20,7 @@ from rag_lab.experiment.manifest import VariantState
 from rag_lab.experiment.stage_identities import KINDS, models_used, n_chats
 from rag_lab.memory.ledger import Ledger, Used
 from rag_lab.models import config, providers, weights
+from rag_lab.models.hosted import HOST_VARIABLE, OFF
 from rag_lab.runs import run_folder as files
 
 _SMALL_MB = 2_000  # of weights, all models together
@@ -87,26 +89,34 @@ def as_jobs(given: str | int, least: int = 1) -> Jobs:
 
 
 def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: files.RunFolder) -> tuple[int, str]:
-    """Return how many variants this machine has room for, and why: one a core, or four where all models are remote."""
+    """Return how many variants this machine has room for, and why.
+
+    That is one a core, and one more where they share models, so that a core works while others wait; or four a core
+    where all models are remote.
+    """
     used = {name for variant in variants for name in models_used(variant.config, metrics, asked=True).values()}
-    waits = bool(used) and not any(local_models(variant, metrics) for variant in variants)
+    has_local = any(local_models(variant, metrics) for variant in variants)
+    waits, shares = bool(used) and not has_local, has_local and os.environ.get(HOST_VARIABLE) != OFF
     records = map(files.read_json, sorted((run.path / "variants").glob(f"*/{files.RECORD_FILE}")))
     # of a kernel itself: models that it shares with others are kept once
     sizes = [float(one.get("peak_memory_mb") or 0) - (one.get("held_elsewhere_mb") or 0) for one in records]
     peak_mb = max(sizes, default=0.0) or None
-    return decide(len(variants), machine.usable_cores(), machine.free_mb(), peak_mb, waits=waits)
+    return decide(len(variants), machine.usable_cores(), machine.free_mb(), peak_mb, waits=waits, shares=shares)
 
 
-def decide(n_variants: int, cores: int, free: float | None, peak_mb: float | None, *, waits: bool) -> tuple[int, str]:
+def decide(
+    n_variants: int, cores: int, free: float | None, peak_mb: float | None, *, waits: bool, shares: bool = False
+) -> tuple[int, str]:
     """Return the decision and why, by free memory and what a variant has taken at most, in MiB where they are known.
 
-    `waits`: the variants wait for servers most of the time.
+    `waits`: the variants wait for servers most of the time; `shares`: for models that processes of this machine hold.
     """
     each_mb = peak_mb or GUESSED_MB
-    wanted = cores * (WAITING_A_CORE if waits else 1)
+    wanted = cores * (WAITING_A_CORE if waits else 1) + shares
     room = wanted if free is None else max(1, int(free / each_mb))
     jobs = max(1, min(n_variants, wanted, room))
     why = wording.counted(cores, "core") + (f", {WAITING_A_CORE} variants each as they wait for servers" * waits)
+    why += ", and one more as they wait for the models that they share" * shares
     if free is not None:
         why += f"; {free / 1024:.1f} GB of memory free at {each_mb / 1024:.1f} GB each"
     return jobs, f"{wording.counted(jobs, 'variant')} side by side: {why}."

@@ -32,6 +32,7 @@ from rag_lab.experiment.run.run_options import (
 )
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.memory.ledger import Caller, Ledger
+from rag_lab.models.hosted import HOST_VARIABLE
 from rag_lab.report.shown_comparison import compare
 from rag_lab.runs.run_folder import RECORD_FILE, RunFolder
 
@@ -54,6 +55,18 @@ def test_it_says_why():
         "8 variants side by side: 2 cores, 4 variants each as they wait for servers."
     )
     assert decide(8, 8, 5 * 1024.0, 2 * 1024.0, waits=False)[0] == 2
+    assert decide(8, 2, None, None, waits=False, shares=True) == (
+        3, "3 variants side by side: 2 cores, and one more as they wait for the models that they share.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("held", "more"), [("", 1), ("off", 0)])
+def test_one_more_runs_where_processes_hold_the_models(tmp_path, monkeypatch, held, more):
+    monkeypatch.setenv(HOST_VARIABLE, held)
+    monkeypatch.setattr(machine, "free_mb", lambda: None)
+    monkeypatch.setattr(machine, "usable_cores", lambda: 2)
+    five = variants("abcde")
+    assert run_options.side_by_side(five, ["retrieval.mrr@5"], SimpleNamespace(path=tmp_path))[0] == 2 + more
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "257", "many", "1.5", "", 0])
