@@ -11,6 +11,7 @@ from rag_lab._kit.wording import number
 from rag_lab.comparison.passages import Ranking, ranking
 from rag_lab.comparison.tables.bounds import WhyFailed
 from rag_lab.comparison.tables.changes import TOP, answer_words
+from rag_lab.comparison.tables.costs import SHOWN_S
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.errors import ConfigError, unknown_name
 from rag_lab.models.protocols import split_thinking
@@ -26,7 +27,6 @@ Runs = dict[Key, tuple[str, Trace]]  # with the letter
 Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
 _COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
 _UNKNOWN = WhyFailed()
-_LEAST_S = 0.0005  # less is written as 0.000
 RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
 
 
@@ -125,7 +125,7 @@ def cards(tables: RunTables, why: WhyFailed = _UNKNOWN, only: Iterable[str] | No
 def timeline(trace: Trace) -> tuple[StageTime, ...]:
     """Return what took at least a thousandth of all seconds, in order; nothing where all took less than is shown."""
     total = sum(record.seconds for record in trace.stages)
-    if total < _LEAST_S and not any(record.tokens_in for record in trace.stages):
+    if total < SHOWN_S and not any(record.tokens_in for record in trace.stages):
         return ()
     total = total or 1.0
     return tuple(

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from rag_lab.errors import ModelError
 from rag_lab.models import requirements, weights
@@ -37,6 +36,8 @@ def transformers_copy(source: Path) -> Path:
     """Return the folder that `from_pretrained` reads, made from a GGUF file on first use (float32)."""
 
     def convert(target: Path) -> None:
+        from unittest.mock import patch
+
         import gguf as library
         from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -56,9 +56,7 @@ class ReadLength:
         starts = [0]
         while len(spans) - starts[-1] > room:
             last = starts[-1] + room
-            between = (
-                place for place in range(last, starts[-1] + room // 2, -1) if text[spans[place][0] - 1].isspace()
-            )
+            between = (at for at in range(last, starts[-1] + room // 2, -1) if text[spans[at][0] - 1].isspace())
             starts.append(next(between, last))
         return [0, *(spans[place][0] for place in starts[1:]), len(text)]
 

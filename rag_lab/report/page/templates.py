@@ -38,7 +38,7 @@ _LONGEST = 80  # characters of an id that are kept: with what is added a file na
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 STAR = Markup('<span class="gold" title="holds evidence">★<span class="hear"> holds evidence</span></span>')
 _KEPT = 4096  # passages as they are written, most of which stand in many rankings
-LETTER: Callable[[str], Markup] = lru_cache(_KEPT)(Markup('<b class="letter">{}</b>').format)  # a variant's, in its box
+_LETTER: Callable[[str], Markup] = lru_cache(_KEPT)(Markup('<b class="letter">{}</b>').format)  # of a variant
 _INSET = 4.0  # percent of an axis that are left free on either side
 _MOST_TICKS = 5
 
@@ -84,8 +84,9 @@ def environment() -> Environment:
         "plan_tree": plan_tree.plan_tree_of,
         "rl": f"rl {NO_FORMULAS}",
         "MOST_ROWS": MOST_ROWS,
+        "SHOWN_S": costs.SHOWN_S,
         "STAR": STAR,
-        "letter": LETTER,
+        "letter": _LETTER,
         "FRONT_MEANING": conclusions.MEANING,
         "NOT_MEASURED": conclusions.NOT_MEASURED,
     }
@@ -122,7 +123,7 @@ def line_numbers(line: Line) -> Markup:
 
 def who(shared: Shared) -> Markup:
     """Return the letters of those that have something in common."""
-    letters = Markup("all variants") if shared.everyone else Markup("").join(map(LETTER, shared.who))
+    letters = Markup("all variants") if shared.everyone else Markup("").join(map(_LETTER, shared.who))
     return Markup(f'<span class="who">{letters}</span>')  # noqa: S704 -- escaped before
 
 
