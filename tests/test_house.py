@@ -155,24 +155,24 @@ MOST_LINES = {
     "ground": 1_407,  # 1_100
     "_kit": 1_950,  # 1_800
     "memory": 1_166,  # 1_300
-    "models": 7_229,  # 7_300
+    "models": 7_238,  # 7_300
     "stores": 1_532,  # 1_500
-    "corpus": 4_844,  # 4_600
-    "data": 2_171,  # 2_100
+    "corpus": 4_838,  # 4_600
+    "data": 2_169,  # 2_100
     "stages": 4_632,  # 4_100
     "sources": 1_174,  # 700
     "assistant": 594,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
     "statistics": 3_308,  # 3_500
-    "evaluation": 2_979,  # 3_300
+    "evaluation": 2_977,  # 3_300
     "runs": 1_301,  # 1_200
     "comparison": 5_154,  # 4_400
     "report": 3_270,  # 2_700
     "experiment": 8_140,  # 7_600
     "notebook": 2_733,  # 2_600
     "testing": 846,  # 1_200
-    "cli": 2_356,  # 2_300
+    "cli": 2_354,  # 2_300
 }
 MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

@@ -87,9 +87,7 @@ class CustomCode:
             ConfigError: if it reads files that it does not name, or its second run differs though it says otherwise.
         """
         if self._n_hung >= _HUNG_IN_A_ROW:
-            raise CustomCodeError(
-                f"the {self.what} was not called, since it did not return {self._n_hung} times in a row"
-            )
+            raise CustomCodeError(f"the {self.what} was not called, since it hung {self._n_hung} times in a row")
         if self._is_tried:
             return accept(self._timed(arguments))
         self._is_tried = True

@@ -212,9 +212,7 @@ def parse_factors(factors: Iterable[str]) -> dict[str, list[Any]]:
         except ValueError:
             values = []
         if not key.strip() or not values:
-            problems.append(
-                f"{redact_value(factor)!r} is no setting with values; write for instance rerank.final_k=3,5"
-            )
+            problems.append(f"{redact_value(factor)!r} is no setting with values; write, say, rerank.final_k=3,5")
         elif key.strip() in found:
             problems.append(f"{key.strip()} is given twice; write all of its values after one =")
         else:

@@ -112,9 +112,7 @@ class Listing:
     def joined(self, name: str, other: "Listing") -> "Listing":
         """Return the listing with the files of another corpus, which are a folder and a namespace of this name."""
         if any(source.startswith(f"{name}/") for source in self.files):
-            raise DatasetError(
-                f"The corpus has a folder {name!r}, so retrieval.also can name none; rename one of them."
-            )
+            raise DatasetError(f"The corpus has a folder {name!r}, so retrieval.also can name none; rename one.")
         labels = {source: other.attributes.get(source, rules.PUBLIC) for source in other.files}
         within = {
             f"{name}/{source}": replace(label, namespace=f"{name}/{label.namespace}" if label.namespace else name)

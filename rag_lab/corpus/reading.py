@@ -77,9 +77,7 @@ def load(path: Path, source: str, loaders: Mapping[str, loading.Loader] = LOADER
         )
     longest = max(len(line) for document in loaded.documents for line in document.text.split("\n"))
     if longest > _MAX_LINE_CHARS:
-        raise loading.LoadError(
-            f"the file has a line of {longest:,} characters, which is no prose; break it into lines."
-        )
+        raise loading.LoadError(f"the file has a line of {longest:,} characters, not prose; break it into lines.")
     documents = normalize_documents(loaded.documents)
     if not documents:
         raise loading.LoadError("the file is empty; add text or remove it.")

@@ -262,9 +262,7 @@ def _dataset_in_memory(documents: Any, home: Path) -> Dataset:
         try:
             "".join((document.source, document.text, document.title)).encode()
         except UnicodeEncodeError:
-            raise DatasetError(
-                f"Document {n} holds half a character, which is no text; mend how it was read."
-            ) from None
+            raise DatasetError(f"Document {n} has half a character, which is no text; mend how it was read.") from None
         first = places.setdefault((document.source, document.page), n)
         if first != n:
             where = "" if page is None else f", page {page}"

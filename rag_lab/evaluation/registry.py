@@ -159,9 +159,7 @@ def problems(metrics: Iterable[AnyMetric], has_judge: bool, has_embedder: bool =
                 f"RAGAs cannot put the prompts of {name!r} into {language}: leave out the metric or the language."
             )
         if "judge" in info.needs and not has_judge and not parsed.judge:
-            found.append(
-                f"Metric {name!r} needs a judge and none is set: set `judge` to provider:name, or leave it out."
-            )
+            found.append(f"Metric {name!r} needs a judge and has none: set `judge` to provider:name, or leave it out.")
         if "embeddings" in info.needs and not has_embedder:
             found.append(f"Metric {name!r} needs an embedding model and none was given: pass one, or leave it out.")
     return [f"Metric {name!r} is named {n} times; name it once." for name, n in names.items() if n > 1] + found

@@ -75,6 +75,4 @@ def check_url(url: str, what: str) -> None:
     if not usable:
         raise ModelError(f"{what} must be an address such as http://127.0.0.1:8000/v1.")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ModelError(
-            f"{what} must not hold a user, a password or a query; set the provider's environment variable."
-        )
+        raise ModelError(f"{what} must not hold a user, password or query; set the provider's environment variable.")

@@ -296,7 +296,7 @@ def test_questions_of_our_own_replace_those_of_a_dataset(tmp_path: Path) -> None
         (["a text"], None, "Document 1 is str 'a text'; give a dataset's name"),
         ([PAGES[0], PAGES[1], PAGES[0]], None, r"Documents 1 and 3 are both 'https://\S+', page 1; give whole pages"),
         ([Document(page_content="x", metadata={"page": "iv"})], None, "Document 1 has the page 'iv'"),
-        ([Document(page_content="\ud800")], None, "Document 1 holds half a character"),
+        ([Document(page_content="\ud800")], None, "Document 1 has half a character"),
         (PAGES, "Why?", "Give a list of questions, not str 'Why\\?'"),
         (PAGES, [3], "Question 1 is int 3; give a text"),
         (PAGES, [], "Of the 0 questions given, none can be asked"),

@@ -240,7 +240,7 @@ class Unfit:
         ({"calls": -1}, "calls = -1"),
         ({"name": "a,b"}, "'a,b'"),
         ({"name": "answer.words"}, "as a built-in one is"),
-        ({"needs": ("judge",)}, "needs a judge and none is set"),
+        ({"needs": ("judge",)}, "needs a judge and has none"),
     ],
 )
 def test_what_it_cannot_say_is_one_sentence(attributes, said):

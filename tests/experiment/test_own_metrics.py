@@ -90,7 +90,7 @@ def test_a_plan_knows_the_metrics_beside_its_file(folder, doubles):
         ("mine:hit", "'mine' has no 'hit'"),
         ("nowhere:hits", r"put nowhere\.py into"),
         ("mine:Within?words=few", "words: must be a valid integer"),
-        ("mine:asks", "needs a judge and none is set"),
+        ("mine:asks", "needs a judge and has none"),
     ],
 )
 def test_what_is_wrong_with_one_is_said_with_all_else(folder, doubles, name, said):

@@ -318,9 +318,7 @@ def _sheets(path: Path) -> Iterator[tuple[int, str, list[list[str]]]]:
                 sheet = book.get_sheet_by_index(number)
                 n_cells += sheet.width * sheet.total_height  # rows above the first one that is filled are read, too
                 if n_cells > _MAX_CELLS:
-                    raise LoadError(
-                        f"the {_KIND} has more than {_MAX_CELLS:,} cells; split it or remove what is empty."
-                    )
+                    raise LoadError(f"the {_KIND} has more than {_MAX_CELLS:,} cells; split it or remove empty ones.")
                 rows = (list(map(_shown, row)) for row in sheet.iter_rows())
                 yield number + 1, " ".join(tab.name.split()), list(filter(any, rows))
 

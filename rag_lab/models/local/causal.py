@@ -181,9 +181,7 @@ def _load_tokenizer(name: str) -> Any:
     with weights.loading(source):
         tokenizer = AutoTokenizer.from_pretrained(readable(source), **source.pin())
     if not tokenizer(" a")["input_ids"]:  # without its files the library makes one that knows no token
-        raise ModelError(
-            f"The weights {source.name!r} have no tokenizer beside them; copy or download the whole folder."
-        )
+        raise ModelError(f"The weights {source.name!r} have no tokenizer beside them; get the whole folder.")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer

@@ -3,9 +3,9 @@
 llama.cpp keeps what it has read of the last prompt and reads only what differs in the next one. Where that boundary
 falls depends on the prompt before, the arithmetic depends on where it falls, and greedy text changes now and then (two
 of thirty replies measured). Here the boundary is always the same for a request: everything before its last message is
-read from scratch once and kept in a file, from which each request starts, so few-shot prompts are still read once. A
-small model writes several replies at a time, a token of each in one step: their prompts are read one after the other
-before, so that each is computed as it would be alone, to the last bit.
+read from scratch once and kept in a file, from which each request starts, so few-shot prompts are still read once, by
+one of a model's servers. A small model writes several replies at a time, a token of each in one step: their prompts are
+read one after the other before, so that each is computed as it would be alone, to the last bit.
 """
 
 import hashlib
@@ -13,8 +13,10 @@ import http.client
 import json
 import secrets
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,27 @@ class ServerError(Exception):
     """What llama.cpp said about one request."""
 
 
+class Beginnings:
+    """Files of what was read before the last messages of prompts, for all servers of a model."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="rag_lab_prompts_")
+        self.path = Path(self._folder.name)
+        self._locks: dict[str, threading.Lock] = {}  # of each file, the longest unused first
+        self._changing = threading.Lock()
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[Path]:
+        """Yield the path of a file, which one server at a time reads or writes."""
+        with self._changing:
+            self._locks[name] = lock = self._locks.pop(name, None) or threading.Lock()
+            for unused in [one for one, its in self._locks.items() if not its.locked()][:-_BEGINNINGS]:
+                del self._locks[unused]
+                (self.path / unused).unlink(missing_ok=True)
+        with lock:
+            yield self.path / name
+
+
 class LlamaCppServer:
     """Loads a GGUF file and writes the replies of several chats at a time."""
 
@@ -46,11 +69,11 @@ class LlamaCppServer:
         kv: str | None = None,  # type of the cache of keys and values
         batch: int | None = None,  # tokens of a prompt that are read at a time
         together: int = 1,  # the most chats at a time, each with a cache of its own
+        beginnings: Beginnings | None = None,
     ) -> None:
         xllamacpp = requirements.require_package("xllamacpp", "xllamacpp")
         self._key = secrets.token_urlsafe()  # other users of the machine must not use the loopback port
-        self._kept = tempfile.TemporaryDirectory(prefix="rag_lab_prompts_")
-        self._beginnings: dict[str, None] = {}  # files of what was read, the longest unused first
+        self._beginnings = beginnings or Beginnings()
         self._together = together
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
@@ -66,7 +89,7 @@ class LlamaCppServer:
         params.verbosity = -1
         params.fit_params = False  # to the memory of a GPU, for which the file would be loaded twice
         params.cache_ram_mib = 0  # by default up to 8 GiB of earlier prompts are kept
-        params.endpoint_slots, params.slot_save_path = True, f"{self._kept.name}/"
+        params.endpoint_slots, params.slot_save_path = True, f"{self._beginnings.path}/"
         params.api_keys = [self._key]
         try:
             self._server = xllamacpp.Server(params)
@@ -88,9 +111,7 @@ class LlamaCppServer:
         ]
         listeners = [listener for _, _, listener in chats]
         with ThreadPoolExecutor(len(chats)) as writers:
-            return list(
-                writers.map(lambda problem, *call: problem or _caught(self._call, *call), read, asked, listeners)
-            )
+            return list(writers.map(lambda fault, *call: fault or _caught(self._call, *call), read, asked, listeners))
 
     def _read(self, slot: int, messages: Messages, settings: dict[str, Any]) -> None:
         """Bring a slot to where it has read all but the last message; where others write beside it, that, too."""
@@ -98,16 +119,12 @@ class LlamaCppServer:
         reading = {"id_slot": slot, "max_tokens": 0, "temperature": 0, "chat_template_kwargs": template}
         if beginning := messages[:-1]:
             name = hashlib.sha256(json.dumps([beginning, template]).encode()).hexdigest()
-            file, known = {"filename": name}, name in self._beginnings
-            if not known or "error" in self._post(f"/slots/{slot}?action=restore", file):
-                self._call({**reading, "messages": beginning, "add_generation_prompt": False, "cache_prompt": False})
-                self._post(f"/slots/{slot}?action=save", file)
-            self._beginnings.pop(name, None)
-            self._beginnings[name] = None
-            if len(self._beginnings) > _BEGINNINGS:
-                oldest = next(iter(self._beginnings))
-                del self._beginnings[oldest]
-                Path(self._kept.name, oldest).unlink(missing_ok=True)
+            with self._beginnings.held(name) as kept:
+                file = {"filename": name}
+                if not kept.exists() or "error" in self._post(f"/slots/{slot}?action=restore", file):
+                    whole = {"messages": beginning, "add_generation_prompt": False, "cache_prompt": False}
+                    self._call({**reading, **whole})
+                    self._post(f"/slots/{slot}?action=save", file)
         if self._together > 1:  # nothing is left to read while others write, which would be other steps
             self._call({**reading, "messages": messages, "cache_prompt": bool(beginning)})
 

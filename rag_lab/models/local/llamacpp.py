@@ -15,7 +15,7 @@ from rag_lab._kit.machine import bytes_on_disk, usable_cores
 from rag_lab.errors import ModelError
 from rag_lab.models import protocols, requirements
 from rag_lab.models.local import gguf
-from rag_lab.models.local.llama_server import TEXTS_COUNTED, Chat, Listener, LlamaCppServer, ServerError
+from rag_lab.models.local.llama_server import TEXTS_COUNTED, Beginnings, Chat, Listener, LlamaCppServer, ServerError
 from rag_lab.models.local.local_model import LocalModel, MachineMeter
 from rag_lab.models.weights import Source, find
 from rag_lab.records import MachineUse
@@ -220,9 +220,9 @@ class LlamaCppChat(LocalModel):
     def loaded(self) -> list[LlamaCppServer]:
         """The servers that have the weights."""
         servers, threads, together = self.shape
-        path, context = self.stored_path(), self.context_tokens
+        options = (self.context_tokens, threads, self.kv, self.batch, together, Beginnings())
         with self._meter.loading():
-            return [LlamaCppServer(path, context, threads, self.kv, self.batch, together) for _ in range(servers)]
+            return [LlamaCppServer(self.stored_path(), *options) for _ in range(servers)]
 
     @cached_property
     def _workers(self) -> ThreadPoolExecutor:

@@ -104,9 +104,7 @@ class OllamaServer:
         requirements.check_url(address, "The address of Ollama")
         parts = urlsplit(address)
         if parts.path.strip("/") == "v1":
-            raise ModelError(
-                "The address of Ollama ends in /v1, its OpenAI interface; give it without, or take openai:."
-            )
+            raise ModelError("Ollama's address ends in /v1, its OpenAI interface; give it without, or take openai:.")
         host = _HERE if parts.hostname == _ANY else str(parts.hostname)
         host = f"[{host}]" if ":" in host else host
         port = parts.port or (_PORT if "://" not in given else None)

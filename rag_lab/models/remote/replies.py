@@ -74,9 +74,7 @@ def check_of(kind: CoreSchema, what: str, check: Callable[[Any], None] | None = 
         if told:
             raise BadReply(f"the server answered with an error under status 200: {one_line(str(told))}")
         where = ".".join(map(str, problem["loc"]))
-        raise BadReply(
-            f"the server answered with JSON that is no {what} ({f'{where}: ' if where else ''}{problem['msg']})"
-        )
+        raise BadReply(f"the server answered JSON that is no {what} ({f'{where}: ' if where else ''}{problem['msg']})")
 
     return check_body
 

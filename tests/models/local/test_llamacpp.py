@@ -110,6 +110,26 @@ def test_what_is_heard_grows_into_the_reply_and_what_the_hearer_raises_is_raised
     assert (streamed.truncated, streamed.error) == (whole.truncated, "")
 
 
+def test_what_is_the_same_before_requests_is_read_by_one_of_the_servers(tmp_path, monkeypatch):
+    monkeypatch.setattr(llamacpp, "usable_cores", lambda: 3)
+    tiny, read = LlamaCppChat(str(write_tiny_gguf(tmp_path / "tiny.gguf")), context=64, threads=1), []
+    for server in tiny.loaded:
+        plain = server._call
+
+        def seen(request, listener=None, plain=plain):
+            if not request.get("add_generation_prompt", True):
+                read.append(request["messages"][0]["content"])
+            return plain(request, listener)
+
+        monkeypatch.setattr(server, "_call", seen)
+    systems = [f"{n}" for n in range(6)]  # more than are kept
+    for system in systems * 2:
+        replies = tiny.generate([ask(Message("system", system), Message("user", f"{n}"), max_tokens=2) for n in "abc"])
+        assert [(one.error, one.tokens_out) for one in replies] == [("", 2)] * 3
+        assert len(list(tiny.loaded[0]._beginnings.path.iterdir())) <= 5
+    assert len(tiny.loaded) == 3 and read == systems * 2
+
+
 @pytest.fixture(scope="module")
 def model():
     return LlamaCppChat("smollm2", threads=1)
