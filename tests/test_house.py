@@ -153,13 +153,13 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_407,  # 1_100
-    "_kit": 1_950,  # 1_800
-    "memory": 1_166,  # 1_300
+    "_kit": 1_948,  # 1_800
+    "memory": 1_164,  # 1_300
     "models": 7_238,  # 7_300
     "stores": 1_532,  # 1_500
     "corpus": 4_838,  # 4_600
     "data": 2_169,  # 2_100
-    "stages": 4_632,  # 4_100
+    "stages": 4_638,  # 4_100
     "sources": 1_174,  # 700
     "assistant": 594,  # 750
     "questions": 887,  # 600
@@ -172,7 +172,7 @@ MOST_LINES = {
     "experiment": 8_140,  # 7_600
     "notebook": 2_733,  # 2_600
     "testing": 846,  # 1_200
-    "cli": 2_354,  # 2_300
+    "cli": 2_352,  # 2_300
 }
 MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

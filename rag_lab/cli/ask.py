@@ -240,9 +240,7 @@ def write(
         typer.echo("\n".join(f"{folder}  {name}" for folder, name in found) or "No report was written yet.")
         return
     if topic is None:
-        raise ConfigError(
-            'Name a topic, as in: rag-lab write "Maintenance of the press"; --list shows earlier reports.'
-        )
+        raise ConfigError('Name a topic, as in: rag-lab write "Maintenance of the press"; --list shows reports.')
     pipeline = shared.open_pipeline(dataset, settings)
     permissions = shared.permissions_of_asker(pipeline.dataset.corpus_dir, person, None)
     calls = 1 + 2 * parts

@@ -159,9 +159,7 @@ def export_store(path: Path) -> tuple[int, int]:
                         written, damaged = written + len(whole), damaged + len(entries) - len(whole)
         part.replace(path)
     except OSError as error:
-        raise RagLabError(
-            f"Cannot write {path}: {error.strerror or error}; name a file in a folder with room."
-        ) from None
+        raise RagLabError(f"Cannot write {path}: {error.strerror or error}; name one in a folder with room.") from None
     finally:
         part.unlink(missing_ok=True)
     return written, damaged

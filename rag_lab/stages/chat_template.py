@@ -90,9 +90,7 @@ class ChatTemplate:
         if strangers := sorted(used - set(variables)):
             raise ConfigError(f"{self.name}: {unknown_name('variable', strangers[0], sorted(variables))}")
         if not used & set(needed):
-            raise ConfigError(
-                f"{self.name} uses none of {listing(list(needed))}, and would ask the same of all; use it."
-            )
+            raise ConfigError(f"{self.name} uses none of {listing(list(needed))}, and asks the same of all; use it.")
         if self._templates[-1][0] != "user":
             raise ConfigError(f"{self.name} ends with [{self._templates[-1][0]}]; the last message is the user's.")
 

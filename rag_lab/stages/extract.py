@@ -24,6 +24,7 @@ NOT_FOUND = "The documents do not say."
 
 _DECIMALS = 6  # the last digits of a vector depend on what shares its batch
 _NEARER = 0.05
+_LIKELIEST = 2  # runs that are read first: what they score leaves fewer that may beat it
 _NOTHING = "there is nothing to quote from"
 # A bullet, a number or a letter of a list, as `3.`, `(a)` or `2)`, where a line begins.
 _MARK = re.compile(r"(?:[-*+•–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(?=\s|$)")
@@ -42,6 +43,10 @@ class _Quote(NamedTuple):
         return self.last == self.first + 1
 
 
+_Asked = tuple[Any, list[_Quote], list[float]]  # vector of a question, its quotes, and their shares of its words
+_Read = dict[str, tuple[Any, int]]  # by text: its vector, and the tokens that the model does not read
+
+
 @dataclass(frozen=True)
 class Extract(BuiltInStage):
     """Quote the sentence, table row or list item that answers best, or up to `longest` of them that follow each other.
@@ -51,9 +56,9 @@ class Extract(BuiltInStage):
     sentences of the context (as in BM25), so that what all of them say tells none from another. Of equal scores the
     shorter quote wins, and of these the first.
 
-    Several units are embedded only where they would beat the best one with a cosine of `_NEARER` above the norm of
+    Several units are embedded only where they would beat the best so far with a cosine of `_NEARER` above the norm of
     their own: no vector between orthogonal ones is nearer than that norm. (On 1,131 questions of four sets no answer
-    was another than of all quotes, from three fifths of the tokens.)
+    was another than of all quotes, from less than three fifths of the tokens.)
     """
 
     embedder: Embedder
@@ -70,7 +75,7 @@ class Extract(BuiltInStage):
     costly = True
 
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
-        """Quote for each trace; the units of the batch are embedded in one call, what may beat them in another."""
+        """Quote for each trace; the units of the batch are embedded in one call, what may beat them in two more."""
         contexts = [self._quotes(trace.passages) for trace in traces]
         if not any(contexts):
             return [_abstain(_NOTHING) for _ in traces]
@@ -82,13 +87,16 @@ class Extract(BuiltInStage):
         read = self._read(quote for quotes in contexts for quote in quotes if quote.is_unit)
         shares = [_word_shares(question, quotes) for question, quotes in zip(questions, contexts, strict=True)]
         asked = list(zip(queries, contexts, shares, strict=True))
-        candidates = [self._candidates(query, quotes, share, read) for query, quotes, share in asked]
-        read |= self._read(quote for quotes in candidates for quote in quotes if quote.text not in read)
+        candidates = [{one: n for one, n in zip(found, its, strict=True) if one.is_unit} for _, found, its in asked]
+        for most in (_LIKELIEST, None):
+            more = [self._may_win(one, known, read)[:most] for one, known in zip(asked, candidates, strict=True)]
+            read |= self._read(quote for some in more for quote, _ in some if quote.text not in read)
+            candidates = [known | dict(some) for known, some in zip(candidates, more, strict=True)]
         unread_queries = truncated_of(self.embedder, questions, "query")
         outcomes = []
-        for query, quotes, n_truncated in zip(queries, candidates, unread_queries, strict=True):
+        for (query, quotes, _), known, n_truncated in zip(asked, candidates, unread_queries, strict=True):
             # A run of which the model reads only the beginning is left out; of a single sentence that is counted.
-            left = {quote: share for quote, share in quotes.items() if quote.is_unit or not read[quote.text][1]}
+            left = {one: known[one] for one in quotes if one in known and (one.is_unit or not read[one.text][1])}
             outcome = self._best(left, [float(read[quote.text][0] @ query) for quote in left])
             n_truncated += sum(read[quote.text][1] for quote in left)
             outcomes.append(replace(outcome, truncated_tokens=n_truncated))
@@ -109,22 +117,22 @@ class Extract(BuiltInStage):
             n_units += len(units)
         return sorted(found, key=lambda quote: not quote.is_unit)  # stable
 
-    def _read(self, quotes: Iterable[_Quote]) -> dict[str, tuple[Any, int]]:
+    def _read(self, quotes: Iterable[_Quote]) -> _Read:
         """Return the vector of each text, and how many tokens the model does not read of it."""
         texts = list(dict.fromkeys(quote.text for quote in quotes))
         unread = truncated_of(self.embedder, texts, "document")
         return dict(zip(texts, zip(self.embedder.embed_documents(texts), unread, strict=True), strict=True))
 
-    def _candidates(
-        self, query: Any, quotes: Sequence[_Quote], shares: Sequence[float], read: Mapping[str, tuple[Any, int]]
-    ) -> dict[_Quote, float]:
-        """Return the units, and what may beat them, with their shares of the question's words."""
+    def _may_win(self, asked: _Asked, known: Mapping[_Quote, float], read: _Read) -> list[tuple[_Quote, float]]:
+        """Return what may beat the best of the `known`, and its share of the question's words, likeliest first."""
+        query, quotes, shares = asked
         cosines = np.array([read[quote.text][0] @ query for quote in quotes if quote.is_unit])
-        words = self.word_weight * np.array(shares)
-        best = max(cosines + words[: len(cosines)], default=0.0)
+        whole = (one for one in known if one.is_unit or not read[one.text][1])
+        best = max((read[one.text][0] @ query + self.word_weight * known[one] for one in whole), default=0.0)
         near = np.array([np.linalg.norm(cosines[quote.first : quote.last].clip(0)) for quote in quotes])
-        may_win = near + _NEARER + words > best
-        return {one: share for one, share, wins in zip(quotes, shares, may_win, strict=True) if one.is_unit or wins}
+        most = near + _NEARER + self.word_weight * np.array(shares)
+        order = [place for place in np.argsort(-most, kind="stable") if most[place] > best]
+        return [(quotes[place], shares[place]) for place in order if quotes[place] not in known]
 
     def _best(self, quotes: Mapping[_Quote, float], cosines: Sequence[float]) -> Outcome:
         if not quotes:

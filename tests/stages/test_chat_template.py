@@ -67,7 +67,7 @@ def test_no_text_of_a_question_begins_a_message_or_is_run(text):
     ("text", "sentence"),
     [
         ("{{ questoin }}", "Unknown variable 'questoin': allowed are history, question; did you mean 'question'?"),
-        ("Say something.", "uses none of question, and would ask the same of all"),
+        ("Say something.", "uses none of question, and asks the same of all"),
         ("[user]\n{{ question }}\n[assistant]\nYes", "ends with [assistant]; the last message is the user's"),
         ("Hello\n[user]\n{{ question }}", "has text before its first [user]"),
         ("{{ question ", "is no Jinja template"),
