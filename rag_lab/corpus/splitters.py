@@ -121,9 +121,7 @@ class CustomSplitter:
         if self._is_whole:
             returned = returned[0] if isinstance(returned, Sequence) and len(returned) == 1 else None
         if isinstance(returned, str | bytes | Mapping) or not hasattr(returned, "__iter__"):
-            raise CustomCodeError(
-                f"the {what} returned {type(returned).__name__} where a list of pieces or spans is due"
-            )
+            raise CustomCodeError(f"the {what} returned {type(returned).__name__}, not a list of pieces or spans")
         pieces = [getattr(piece, "page_content", piece) for piece in returned]
         if not pieces:
             raise CustomCodeError(f"the {what} returned no piece of a text of {len(text):,} characters")

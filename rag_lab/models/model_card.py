@@ -17,7 +17,7 @@ from rag_lab._kit.machine import bytes_on_disk
 from rag_lab._kit.registry import Kind
 from rag_lab.errors import ModelError
 from rag_lab.models import config, providers, shared, weights
-from rag_lab.models.local.gguf import GIVEN, TYPES, gguf_card, gguf_metadata, stored_bytes
+from rag_lab.models.local.gguf import GIVEN, TYPES, gguf_card, gguf_metadata, gguf_reader, stored_bytes
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.rich_display import rich_display
 
@@ -101,10 +101,8 @@ def _parameters(path: Path) -> int:
 
 def gguf_facts(path: Path, weights: str, kv: str) -> tuple[dict[str, Any], str, int]:
     """Return the facts of a GGUF file with a cache as `kv`, how its weights are stored (`weights`), and their bytes."""
-    from gguf import GGUFReader
-
     try:
-        tensors = GGUFReader(path).tensors
+        tensors = gguf_reader(path).tensors
     except (ValueError, KeyError, IndexError, OSError) as error:
         raise ModelError(f"{path.name} is not a whole GGUF file ({error}); download it again.") from error
     found = gguf_metadata(path) or {}

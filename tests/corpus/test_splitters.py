@@ -235,8 +235,8 @@ def _with(made: Any, name: str, value: Any) -> Any:
         (["The pump"], r"piece 1 \('The pump'\), which does not stand in the text there"),
         (["The valve", "oiled.\n\nThe press"], "piece 2 .* does not stand in the text there"),
         (["The press", (0, 3)], "where a piece or a span is due"),
-        ("The press", "returned str where a list of pieces or spans is due"),
-        (None, "returned NoneType where"),
+        ("The press", "returned str, not a list of pieces or spans"),
+        (None, "returned NoneType, not"),
         ([], "returned no piece"),
     ],
 )

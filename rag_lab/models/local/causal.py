@@ -42,8 +42,9 @@ def transformers_copy(source: Path) -> Path:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         _LOG.info("Converting %s for transformers, once; this takes about a quarter of a minute", source.name)
-        once = {name: lru_cache(getattr(library, name)) for name in ("GGUFReader", "get_tensor_name_map")}
-        with patch.multiple(library, **once):  # transformers asks for the same each time, a tensor or a file anew
+        # transformers asks for the same each time, a tensor or a file anew
+        once = {"GGUFReader": gguf.gguf_reader, "get_tensor_name_map": library.get_tensor_name_map}
+        with patch.multiple(library, **{name: lru_cache(made) for name, made in once.items()}):
             model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name)
             tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
         model.hf_quantizer = None  # the weights are plain floats now; without the mark they can be saved

@@ -104,9 +104,7 @@ def _vocabulary(tokenizer: Any, ends: tuple[int, ...], barred: tuple[int, ...]) 
     library = require_package("llguidance", "llguidance")
     written = token_bytes(tokenizer)
     if written is None:
-        raise PromptError(
-            "The tokenizer does not say which bytes its tokens write, so no reply can be held to a schema."
-        )
+        raise PromptError("The tokenizer does not say which bytes its tokens write, so no reply can follow a schema.")
 
     def tokens(text: str | bytes) -> list[int]:
         text = text if isinstance(text, str) else text.decode("utf-8", "ignore")
