@@ -220,9 +220,9 @@ class LlamaCppChat(LocalModel):
     def loaded(self) -> list[LlamaCppServer]:
         """The servers that have the weights."""
         servers, threads, together = self.shape
-        options = (self.context_tokens, threads, self.kv, self.batch, together, Beginnings())
+        options = (self.stored_path(), self.context_tokens, threads, self.kv, self.batch, together, Beginnings())
         with self._meter.loading():
-            return [LlamaCppServer(self.stored_path(), *options) for _ in range(servers)]
+            return [LlamaCppServer(*options) for _ in range(servers)]
 
     @cached_property
     def _workers(self) -> ThreadPoolExecutor:
