@@ -6,8 +6,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browser import browser, needs_browser
+from browser import PATIENCE_S, browser, needs_browser
 from jupyter_lab import jupyter_lab, open_notebook, run_all
+from playwright.sync_api import expect
 from run_folder_fixture import build_unlabelled
 
 from rag_lab.runs.human_input import LABELS_FILE, read_labels, read_preferences
@@ -61,8 +62,9 @@ def test_keys_choose_clicks_label_and_the_page_stays(tmp_path: Path) -> None:
         review, rating = (page.locator(".jp-Cell").nth(n) for n in (2, 3))
         page.get_by_role("group", name="Verdict").focus()
         page.keyboard.press("2")  # the second class
+        review.get_by_role("button", name="fuzzy", pressed=True).wait_for()
         page.keyboard.press("k")
-        review.get_by_text("1 of 2 reviewed").first.wait_for()
+        expect(review.locator(".so-far").first).to_contain_text("1 of 2 reviewed", timeout=1000 * PATIENCE_S)
         page.keyboard.press("x")
         review.get_by_text("anna: 2 of 2 reviewed (1 keep, 0 edit, 1 drop).").first.wait_for()
         page.get_by_role("group", name="Is the answer good?").focus()
