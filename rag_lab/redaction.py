@@ -221,9 +221,7 @@ def shortened(sentence: str) -> str:
 
 def visible(text: str) -> str:
     """Return `text` with every control character shown in place of sent; anything else is left as it is."""
-    return CONTROL.sub(
-        lambda found: f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" else f"\\u{ord(found[0]):04x}", text
-    )
+    return CONTROL.sub(lambda one: f"\\x{ord(one[0]):02x}" if one[0] < "\u0100" else f"\\u{ord(one[0]):04x}", text)
 
 
 def visible_json(text: str) -> str:

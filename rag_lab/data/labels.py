@@ -122,11 +122,8 @@ def write_label(
             line |= {} if namespace is None else {"namespace": namespace}
         if passage := answered_by or not_answered_by:
             source, page, quote = passage
-            item = {
-                "source": source,
-                **({} if page is None else {"page": page - 1 + dataset.page_base}),
-                "quote": quote,
-            }
+            item = {"source": source} | ({} if page is None else {"page": page - 1 + dataset.page_base})
+            item["quote"] = quote
             evidence = line.get("evidence", [])
             same = [
                 one
@@ -291,9 +288,7 @@ def grades_text(questions: Iterable[Question]) -> str:
     if not counts.keys() - {1}:
         return ""
     names = {0: "grade 0 (judged not relevant, so no evidence)"}
-    return ", ".join(
-        f"{names.get(grade, f'grade {grade}')}: {counts[grade]:,}" for grade in sorted(counts, reverse=True)
-    )
+    return ", ".join(f"{names.get(one, f'grade {one}')}: {counts[one]:,}" for one in sorted(counts, reverse=True))
 
 
 def judged(dataset: Dataset, documents: Documents) -> tuple[list[tuple[Question, Grades]], list[Problem]]:

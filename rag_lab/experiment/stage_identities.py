@@ -261,10 +261,8 @@ def _switches(key: str) -> Iterator[str]:
     """Yield the keys that may keep another one from being read: of its own step first, then of all others."""
     step = steps.step_of(key)
     near = [name for name in dotted_keys() if step and steps.step_of(name) is step and choices_of(name, None)]
-    switches = dict.fromkeys(
-        [*(step.switches if step else ()), *near, *(s for one in steps.STEPS for s in one.switches)]
-    )
-    return (name for name in switches if name != key)
+    found = dict.fromkeys([*(step.switches if step else ()), *near, *(s for one in steps.STEPS for s in one.switches)])
+    return (name for name in found if name != key)
 
 
 def models_used(config: PipelineConfig, metrics: Iterable[str] | None = None, *, asked: bool = False) -> dict[str, str]:

@@ -82,9 +82,7 @@ def holdings(choice: Choice | None = None) -> list[Holding]:
                 f"SELECT run, count(*), sum({n_bytes}), min(made), max(made) FROM remembered WHERE {where} "  # noqa: S608 - our names
                 "GROUP BY run ORDER BY run"
             )
-            found += [
-                Holding(name, run, n, int(size), *made) for run, n, size, *made in database.execute(query, values)
-            ]
+            found += [Holding(name, run, n, int(size), *its) for run, n, size, *its in database.execute(query, values)]
     return found
 
 

@@ -95,13 +95,11 @@ def read_lines(path: Path) -> dict[str, Line]:
     """Return the lines of a file, as they stand there, with their objects."""
     text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     found: dict[str, Line] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
+    for n, line in enumerate(text.split("\n"), start=1):
         try:
             found |= {line: dict(json.loads(line))} if line.strip() else {}
         except (ValueError, TypeError):
-            raise DatasetError(
-                f"{path}, line {number} is no JSON object; mend it, as lines of yours are kept."
-            ) from None
+            raise DatasetError(f"{path}, line {n} is no JSON object; mend it, as lines of yours are kept.") from None
     return found
 
 

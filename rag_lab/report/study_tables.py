@@ -115,16 +115,14 @@ def claims_table(comparison: Comparison) -> Table:
     rows = []
     for claim in comparison.run.claims:
         cell = comparison.cell(claim.variant, claim.metric)
-        start = (claim.paper, comparison.name(claim.variant), claim.metric, plain(claim.value))
+        head = (claim.paper, comparison.name(claim.variant), claim.metric, plain(claim.value))
         if not cell or not cell["scored"]:
-            rows.append((*start, DASH, DASH, DASH, "not measured", claim.differs))
+            rows.append((*head, DASH, DASH, DASH, "not measured", claim.differs))
             continue
         gap, is_inside = cell["mean"] - claim.value, cell["low"] <= claim.value <= cell["high"]
         word = "no, but within chance" if is_inside else "no"
         word = f"within {claim.tolerance:g}" if abs(gap) <= claim.tolerance else word
-        rows.append(
-            (*start, plain(cell["mean"]), interval(cell["low"], cell["high"]), signed(gap), word, claim.differs)
-        )
+        rows.append((*head, plain(cell["mean"]), interval(cell["low"], cell["high"]), signed(gap), word, claim.differs))
     return Table("Published figures, and what was found here", header, tuple(rows), names=3, words=2)
 
 

@@ -262,9 +262,7 @@ class Ingestion:
             place = _place(name, Attributes(namespace, tuple(permissions)))
             rule = {"files": f"{place}/*", "namespace": namespace, "permissions": permissions}
             if namespace or permissions:
-                lines.append(
-                    f"- {json.dumps({key: value for key, value in rule.items() if value}, ensure_ascii=False)}\n"
-                )
+                lines.append(f"- {json.dumps({k: v for k, v in rule.items() if v}, ensure_ascii=False)}\n")
         path = self.folder / ATTRIBUTES_FILE
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         own = before.partition(_END)[2] if before.startswith(_BEGIN) else before

@@ -80,19 +80,17 @@ class Extract(BuiltInStage):
         if not any(contexts):
             return [_abstain(_NOTHING) for _ in traces]
         # The user's wording; where it follows on earlier turns, the query that stands without them.
-        questions = [
-            (trace.search_query if trace.question.history else None) or trace.question.text for trace in traces
-        ]
-        queries = self.embedder.embed_queries(questions)
+        texts = [(trace.search_query if trace.question.history else None) or trace.question.text for trace in traces]
+        queries = self.embedder.embed_queries(texts)
         read = self._read(quote for quotes in contexts for quote in quotes if quote.is_unit)
-        shares = [_word_shares(question, quotes) for question, quotes in zip(questions, contexts, strict=True)]
+        shares = [_word_shares(question, quotes) for question, quotes in zip(texts, contexts, strict=True)]
         asked = list(zip(queries, contexts, shares, strict=True))
         candidates = [{one: n for one, n in zip(found, its, strict=True) if one.is_unit} for _, found, its in asked]
         for most in (_LIKELIEST, None):
             more = [self._may_win(one, known, read)[:most] for one, known in zip(asked, candidates, strict=True)]
             read |= self._read(quote for some in more for quote, _ in some if quote.text not in read)
             candidates = [known | dict(some) for known, some in zip(candidates, more, strict=True)]
-        unread_queries = truncated_of(self.embedder, questions, "query")
+        unread_queries = truncated_of(self.embedder, texts, "query")
         outcomes = []
         for (query, quotes, _), known, n_truncated in zip(asked, candidates, unread_queries, strict=True):
             # A run of which the model reads only the beginning is left out; of a single sentence that is counted.

@@ -212,14 +212,12 @@ def cross_validated(trial: Trial, classes: Numbers, random: np.random.Generator)
 
     By the rule for its class, if the questions had `classes`, and by the better of HyDE for all and for none.
     """
-    by_class, for_all = np.zeros(len(classes)), np.zeros(len(classes))
-    for _ in range(trial.repetitions):
-        fold = _folds(classes, trial.groups, trial.folds, random)
-        counts, sums = _per_fold(fold, classes), _per_fold(fold, classes, trial.gain)
-        counts, sums = counts.sum(axis=0) - counts, sums.sum(axis=0) - sums  # of the other folds
-        by_class += _rules(counts, sums)[fold, classes]
-        for_all += (sums.sum(axis=1) > _NOTHING * counts.sum(axis=1))[fold]
-    return by_class / trial.repetitions, for_all / trial.repetitions
+    folds, tries = _folds(classes, trial, random), np.arange(trial.repetitions)[:, None]  # (repetitions, n)
+    counts, sums = _per_fold(folds, classes), _per_fold(folds, classes, trial.gain)
+    counts, sums = counts.sum(axis=1, keepdims=True) - counts, sums.sum(axis=1, keepdims=True) - sums  # of the others
+    by_class = _rules(counts, sums)[tries, folds, classes]
+    for_all = (sums.sum(axis=2) > _NOTHING * counts.sum(axis=2))[tries, folds]
+    return by_class.sum(axis=0) / trial.repetitions, for_all.sum(axis=0) / trial.repetitions
 
 
 def p_value(trial: Trial, seed: int, n_permutations: int = N_PERMUTATIONS) -> float:
@@ -249,9 +247,9 @@ def dealt_out(classes: Numbers, groups: Numbers, random: np.random.Generator) ->
 
 
 def _rules(counts: Floats, sums: Floats) -> Rules:
-    """Return for which classes HyDE is on, by the number of questions and the sum of their gains, (folds, classes)."""
+    """Return for which classes, the last axis, HyDE is on, by the number of questions and the sum of their gains."""
     is_on = (counts >= MIN_QUESTIONS) & (sums > _NOTHING * counts)
-    is_on[:, 0] = False
+    is_on[..., 0] = False
     return is_on
 
 
@@ -260,24 +258,26 @@ def _gain(trial: Trial, classes: Numbers, random: np.random.Generator) -> float:
     return float(np.mean(trial.gain * (by_class - for_all)))
 
 
-def _folds(classes: Numbers, groups: Numbers, folds: int, random: np.random.Generator) -> Numbers:
-    """Return the fold of each question: every class is spread over the folds as evenly as whole clusters can be.
+def _folds(classes: Numbers, trial: Trial, random: np.random.Generator) -> Numbers:
+    """Return the fold of each question in each repetition, (repetitions, n).
 
-    The clusters are dealt out in random order, those with the same most frequent class one after the other.
+    Every class is spread over the folds as evenly as whole clusters can be: the clusters are dealt out in random order,
+    those with the same most frequent class one after the other.
     """
-    class_of = _per_fold(groups, classes).argmax(axis=1)
-    order = random.permutation(len(class_of))
-    by_class = order[np.argsort(class_of[order], kind="stable")]
-    fold = np.empty(len(order), dtype=np.int64)
-    fold[by_class] = np.arange(len(order)) % folds
-    return fold[groups]
+    class_of = _per_fold(trial.groups[None], classes)[0].argmax(axis=1)
+    order = np.stack([random.permutation(len(class_of)) for _ in range(trial.repetitions)])
+    by_class = np.take_along_axis(order, np.argsort(class_of[order], axis=1, kind="stable"), axis=1)
+    fold = np.empty_like(order)
+    np.put_along_axis(fold, by_class, np.arange(len(class_of)) % trial.folds, axis=1)
+    return fold[:, trial.groups]
 
 
-def _per_fold(fold: Numbers, classes: Numbers, weights: Floats | None = None) -> Floats:
-    """Return how many questions, or the sum of their weights, each fold has of each class, (folds, classes)."""
-    n_folds, n_classes = int(fold.max()) + 1, int(classes.max()) + 1
-    cells = np.bincount(fold * n_classes + classes, weights, minlength=n_folds * n_classes)
-    return cells.astype(np.float64).reshape(n_folds, n_classes)
+def _per_fold(folds: Numbers, classes: Numbers, weights: Floats | None = None) -> Floats:
+    """Return how many questions, or the sum of their weights, a fold has of a class, (repetitions, folds, classes)."""
+    shape = (len(folds), int(folds.max()) + 1, int(classes.max()) + 1)
+    cells = (np.arange(shape[0])[:, None] * shape[1] + folds) * shape[2] + classes
+    repeated = None if weights is None else np.tile(weights, shape[0])
+    return np.bincount(cells.ravel(), repeated, minlength=np.prod(shape)).astype(np.float64).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -354,7 +354,7 @@ def learn_class_to_hyde(
     trial = Trial(scale.sign * gain, numbers, groups, min(folds, len(set(groups.tolist()))), repetitions)
     on = np.zeros(0, dtype=np.bool_)
     if len(trial.gain):  # what all questions together say
-        alone = np.zeros_like(trial.classes)
+        alone = np.zeros_like(trial.classes)[None]
         on = _rules(_per_fold(alone, trial.classes), _per_fold(alone, trial.classes, trial.gain)).ravel()
     # A class that no question has is off.
     class_to_hyde = {name: place < len(on) and bool(on[place]) for place, name in enumerate(known, start=1)}

@@ -163,15 +163,13 @@ class Toggles:
     def set(self, changes: Mapping[str, Any]) -> None:
         """Change toggles by their dotted keys; all that are unknown or impossible are named, and nothing changed."""
         try:
-            values_read = {
-                key: read(fields()[key], value) if key in fields() else value for key, value in changes.items()
-            }
+            given = {key: read(fields()[key], value) if key in fields() else value for key, value in changes.items()}
         except ValueError as error:
             raise ConfigError(f"{', '.join(changes)}: {error}") from None
-        config = self.now.override(values_read)
+        config = self.now.override(given)
         values = config.flat()
         problems = []
-        for key in values_read:
+        for key in given:
             kinds = [rule for rule in _info(key).metadata if hasattr(rule, "problem")]
             if kinds and isinstance(values[key], str) and (problem := kinds[0].problem(values[key])):
                 problems.append(f"{key}: {problem}")

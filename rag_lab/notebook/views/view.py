@@ -35,9 +35,7 @@ class TextView:
     def block(self, title: str, text: str = "") -> None:
         """Add a sentence, or a title, and below it lines as they are."""
         self._lines += wrap(one_line(title), WIDTH)
-        self._lines += [
-            f"  {line}" if len(line) < WIDTH - 1 else f"  {line[: WIDTH - 3]}…" for line in text.splitlines()
-        ]
+        self._lines += [f"  {one}" if len(one) < WIDTH - 1 else f"  {one[: WIDTH - 3]}…" for one in text.splitlines()]
 
     def text(self) -> str:
         """Return all lines; no secret and no control character stands in them."""
