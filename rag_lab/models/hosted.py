@@ -232,6 +232,13 @@ def _start(folder: Path, name: str, kind: str, model: str) -> bool:
     return bool(printed)
 
 
+def load_ahead(folder: str, kind: Kind, model: str, made: Any) -> None:
+    """Start the process that holds a model before a kernel asks it; what is wrong is told where one does."""
+    if folder and isinstance(made, LocalModel):
+        with suppress(errors.ModelError):
+            _start(Path(folder), digest(made.weights_held)[:_NAME_LETTERS], kind.name, model)
+
+
 def _ask(folder: Path, name: str, call: Mapping[str, Any]) -> Any:
     """Return what the process that holds the model computes; what the model raises there is raised here."""
     shown = redact_value(call["model"])
@@ -274,13 +281,9 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
         name = digest(local.weights_held)[:_NAME_LETTERS]
         return _ask(folder, name, {"do": do, "value": value, "kind": kind.name, "model": model})
 
-    def load_ahead() -> None:
-        with suppress(errors.ModelError):  # which is told at the first call
-            ask("count_tokens", "")
-
     if kind is providers.CHAT_MODELS:
         if getattr(local, "is_small", False):  # else it may take the memory of what is at work
-            local.load_ahead = load_ahead
+            local.load_ahead = partial(load_ahead, str(folder), kind, model, local)
         count = local.count_tokens
         counted = lru_cache(_TEXTS_COUNTED)(partial(ask, "count_tokens"))
         # only where the tokenizer is unknown the process counts
