@@ -19,6 +19,7 @@ from tiny_models import write_tiny_gguf
 from rag_lab.errors import ModelError
 from rag_lab.models import hosted, shared
 from rag_lab.models.hosted import HOST_VARIABLE, model_host, model_processes
+from rag_lab.models.local.llamacpp import LlamaCppChat
 from rag_lab.models.protocols import ChatRequest, Message
 from rag_lab.models.providers import CHAT_MODELS
 
@@ -96,6 +97,22 @@ def test_two_kernels_share_one_process_and_load_nothing(place, tiny):
     found = [json.loads(one.communicate()[0].splitlines()[1]) for one in kernels]
     assert found[0] == found[1] == [found[0][0], "", []]
     assert len(model_processes(place)) == 1
+
+
+def test_one_that_is_loaded_ahead_is_the_one_that_is_asked(place, tiny, tmp_path):
+    model, remote = shared.chat_model(tiny), shared.chat_model("ollama:llama3.2@http://127.0.0.1:9")
+    broken = f"llamacpp:{tmp_path / 'none.gguf'}"
+    for folder, spec, made in (
+        (place, tiny, model),
+        (place, tiny, model),
+        (place, "ollama:llama3.2", remote),
+        ("", tiny, model),
+        (place, broken, LlamaCppChat(broken.partition(":")[2])),  # said where it is asked
+    ):
+        hosted.load_ahead(str(folder), CHAT_MODELS, spec, made)
+    (held,) = model_processes(place)
+    model.generate([REQUEST])
+    assert model_processes(place)[0].process == held.process and held.model == tiny
 
 
 def test_a_second_process_for_a_model_that_is_held_ends_and_disturbs_nobody(place, tiny):

@@ -18,8 +18,11 @@ from small_plans import values, write_machines_sweep
 
 from rag_lab.config import PipelineConfig
 from rag_lab.errors import RagLabError
+from rag_lab.experiment.run import run_variants
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.sweep import sweep
+from rag_lab.models import shared
+from rag_lab.models.providers import EMBEDDERS
 from rag_lab.runs.run_folder import RunFolder
 
 COMMAND = [sys.executable, "-c", "from rag_lab.cli import main; main()"]
@@ -76,6 +79,23 @@ def test_a_sweep_from_file_to_report_and_again(tmp_path, chat):
     assert len(chat.prompts) == asked
     resumed = {name for name, state in again.manifest()["variants"].items() if state["resumed"]}
     assert resumed == {"baseline", "final_k-1"}  # the broken server may answer by now
+
+
+@pytest.mark.slow
+def test_a_first_sweep_by_vectors_loads_their_model_ahead(tmp_path, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(run_variants, "load_ahead", lambda *what: loaded.append(what))
+    base = {"answer": {"name": "none"}, "retrieval": {"mode": "bm25"}}
+    plain = {"metrics": METRICS[:1], "base": base, "factors": {"rerank.final_k": [2, 1]}}
+    sweep(write_machines_sweep(tmp_path, **plain), tmp_path / "by_words", progress=False)
+    assert loaded == []
+    by_vectors = write_machines_sweep(tmp_path, **plain | {"factors": {"retrieval.mode": ["bm25", "dense"]}})
+    for name in ("first", "again"):  # whose vectors are remembered
+        run = sweep(by_vectors, tmp_path / name, progress=False)
+        assert failures(run) == []
+    ((folder, kind, name, made),) = loaded
+    assert (kind, name, made) == (EMBEDDERS, "sentence_transformers:minilm", shared.embedder(name))
+    assert Path(folder).name.startswith("rag_lab_models_")
 
 
 def check_manifest(run, broken_id):
