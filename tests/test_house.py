@@ -152,10 +152,10 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_407,  # 1_100
+    "ground": 1_406,  # 1_100
     "_kit": 1_948,  # 1_800
     "memory": 1_164,  # 1_300
-    "models": 7_243,  # 7_300
+    "models": 7_246,  # 7_300
     "stores": 1_532,  # 1_500
     "corpus": 4_836,  # 4_600
     "data": 2_169,  # 2_100
@@ -164,12 +164,12 @@ MOST_LINES = {
     "assistant": 594,  # 750
     "questions": 887,  # 600
     "corpus_profile": 327,  # 400
-    "statistics": 3_308,  # 3_500
+    "statistics": 3_299,  # 3_500
     "evaluation": 2_977,  # 3_300
     "runs": 1_301,  # 1_200
     "comparison": 5_154,  # 4_400
     "report": 3_270,  # 2_700
-    "experiment": 8_140,  # 7_600
+    "experiment": 8_147,  # 7_600
     "notebook": 2_733,  # 2_600
     "testing": 846,  # 1_200
     "cli": 2_352,  # 2_300

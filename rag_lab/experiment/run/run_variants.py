@@ -30,6 +30,7 @@ from rag_lab.experiment.run.progress import SweepProgress
 from rag_lab.experiment.stage_identities import models_used
 from rag_lab.experiment.sweep_status import calls_left
 from rag_lab.memory import ledger, results
+from rag_lab.memory.open_store import is_there
 from rag_lab.models import providers, shared
 from rag_lab.models.hosted import HOST_VARIABLE, load_ahead
 from rag_lab.runs import human_input, run_manifest, variant_files
@@ -64,10 +65,11 @@ def run_variants(
         if not options.retry_failed and outputs.is_finished(checked.experiment, run, identities):
             outputs.mark_resumed(checked.experiment, run, identities)
             return
-        if prepares and not (home.usable_home() / "vectors.sqlite").exists():  # so the first index waits for its model
-            for name in {models_used(one.config).get("embedding") for one in checked.variants} - {None}:
-                given = (options.environment.get(HOST_VARIABLE, ""), providers.EMBEDDERS, name, shared.embedder(name))
-                Thread(target=load_ahead, args=given, daemon=True).start()
+        embedders = filter(None, (models_used(one.config).get("embedding") for one in checked.variants))
+        if prepares and not is_there(home.usable_home() / "vectors.sqlite") and (name := next(embedders, "")):
+            # The first index would wait for it.
+            given = (options.environment.get(HOST_VARIABLE, ""), providers.EMBEDDERS, name, shared.embedder(name))
+            Thread(target=load_ahead, args=given, daemon=True).start()
         if starter is not None and starter.fork_server is not None:
             searches = {name for variant in checked.variants for name in variant.config.retrieval.weights}
             slow = [module for name, module in _SLOW_IMPORTS.items() if name in searches]
