@@ -156,10 +156,12 @@ def config_of(documents: Any) -> PipelineConfig:
         return PipelineConfig()
     config = PipelineConfig.load(path)
     values = config.differing().items()
-    others = [key for key, value in values if key.startswith(_NOT_OF_A_DATASET) or any(":" in t for t in _texts(value))]
-    if others:
+    foreign = [
+        key for key, value in values if key.startswith(_NOT_OF_A_DATASET) or any(":" in t for t in _texts(value))
+    ]
+    if foreign:
         raise ConfigError(
-            f"{path} sets {listing(others)}: of a data set only built-in modules are taken, and no models, prompts or "
+            f"{path} sets {listing(foreign)}: of a data set only built-in modules are taken, and no models, prompts or "
             "servers. Set these by --set, or in an experiment."
         )
     return config

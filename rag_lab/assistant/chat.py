@@ -98,12 +98,14 @@ class Sessions:
         """Write down a question; return its number."""
         with opened_store(self.path, _SCHEMA, _MEND) as store, store:
             store.lock()
-            (n,) = store.execute("SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session,)).fetchone()
+            (last,) = store.execute(
+                "SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session,)
+            ).fetchone()
             store.execute(
                 "INSERT INTO turns VALUES (?, ?, ?, NULL, '[]', '[]', ?, '')",
-                (session, n + 1, question, time.time()),
+                (session, last + 1, question, time.time()),
             )
-        return int(n) + 1
+        return int(last) + 1
 
     def answer(self, session: str, turn: SavedTurn) -> None:
         """Write down the answer to a question, in place of one that it had."""

@@ -122,8 +122,11 @@ def write_label(
             line |= {} if namespace is None else {"namespace": namespace}
         if passage := answered_by or not_answered_by:
             source, page, quote = passage
-            item = {"source": source} | ({} if page is None else {"page": page - 1 + dataset.page_base})
-            item["quote"] = quote
+            item = {
+                "source": source,
+                **({} if page is None else {"page": page - 1 + dataset.page_base}),
+                "quote": quote,
+            }
             evidence = line.get("evidence", [])
             same = [
                 one

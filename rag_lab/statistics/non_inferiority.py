@@ -148,7 +148,7 @@ def for_margin(
     be accepted.
     """
     reruns = _Reruns(sums, counts, margin, reach, seed)
-    family, halves, alone = (_needed(tried) for tried in reruns.tried([_together, _in_halves, lambda alone: alone]))
+    family, halves, alone = (_needed(tried) for tried in reruns.tried([_together, _in_halves, lambda p: p]))
     planned = (_together(reruns.p_values(n_units)) < ALPHA).mean(axis=0)
     needed = zip(family, halves, alone, strict=True)
     return [ForMargin(float(power), units) for power, units in zip(planned, needed, strict=True)]

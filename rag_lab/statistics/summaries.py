@@ -210,8 +210,10 @@ def summary(
         ends = (scale.within(interval.low), scale.within(interval.high))
         judged = cell.scored | cell.failed
         n, kept, lost = int(judged.sum()), cell.kept[judged], cell.lost[judged]
-        at = [None if end is None or not n else math.fsum(kept + lost * end) / n for end in (scale.worst, scale.best)]
-        rows.append((*key, *counts, interval.mean, *ends, *at, reason))
+        limits = [
+            None if end is None or not n else math.fsum(kept + lost * end) / n for end in (scale.worst, scale.best)
+        ]
+        rows.append((*key, *counts, interval.mean, *ends, *limits, reason))
     return frame(rows, SUMMARY_COLUMNS)
 
 

@@ -64,7 +64,7 @@ def test_keys_choose_clicks_label_and_the_page_stays(tmp_path: Path) -> None:
         page.keyboard.press("2")  # the second class
         review.get_by_role("button", name="fuzzy", pressed=True).wait_for()
         page.keyboard.press("k")
-        expect(review.locator(".so-far").first).to_contain_text("1 of 2 reviewed", timeout=1000 * PATIENCE_S)
+        expect(review.locator(".so-far:visible")).to_contain_text("1 of 2 reviewed", timeout=1000 * PATIENCE_S)
         page.keyboard.press("x")
         review.get_by_text("anna: 2 of 2 reviewed (1 keep, 0 edit, 1 drop).").first.wait_for()
         page.get_by_role("group", name="Is the answer good?").focus()
