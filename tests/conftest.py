@@ -1,8 +1,10 @@
 """Every test has a home of its own, no network beyond loopback, and no hub."""
 
+import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,9 @@ os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 if "PYTEST_XDIST_WORKER" in os.environ:  # a test a core: more threads than cores wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# As the command has it: a worker holds gigabytes of libraries, models and runs, which Python's 700 would search often.
+gc.set_threshold(50_000, 20, 20)
 
 settings.register_profile("no_deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no_deadline")
@@ -43,11 +48,29 @@ def pytest_addoption(parser):
     parser.addoption("--approve", action="store_true", help="rewrite the stored texts of tests/golden")
 
 
+@pytest.fixture(scope="session")
+def converted(tmp_path_factory):
+    """GGUF files that a test has converted, which takes seconds each time: the homes of later tests hold them, too."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "converted"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("RAG_LAB_HOME", str(tmp_path_factory.mktemp("home")))
+def _own_home(tmp_path_factory, monkeypatch, converted):
+    home = tmp_path_factory.mktemp("home")
+    (home / "weights").mkdir()
+    for known in converted.iterdir():
+        (home / "weights" / known.name).symlink_to(known)
+    monkeypatch.setenv("RAG_LAB_HOME", str(home))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     enable_socket()
     socket_allow_hosts(["127.0.0.1", "localhost", "::1"], allow_unix_socket=True)
+    yield
+    for made in (home / "weights").glob("*.gguf"):
+        if not made.is_symlink() and made.stat().st_size > 100_000_000:
+            with suppress(FileExistsError):  # the other worker was first
+                os.link(made, converted / made.name)

@@ -20,6 +20,7 @@ from rag_lab.errors import ConfigError, unknown_name
 ALPHA = 0.05  # the level of all tests and intervals
 N_FLIPS = 20_000  # at least
 MOST_FLIPS = 200_000
+_CLOSE = (0.0005, 0.06)  # p-values around every level in use: of others N_FLIPS tell on which side they are
 _FREE = 500_000_000  # products of a sign and a sum that take no time anybody notices
 EXACT_UNITS = 14  # up to so many units that differ, every pattern of signs is tried
 _BATCH = 1_000  # flips held in memory at once; fixed, as the flips depend on it
@@ -63,7 +64,8 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
     Args:
         sums: (g, k) sums of the differences of each unit in each comparison, 0 where it has none; k at least 1.
         seed: of the random flips.
-        n_flips: m; where None 20,000 to 200,000, so that what stands close to a level does not depend on the seed.
+        n_flips: m; where None 20,000, and up to 200,000 where a p-value of the family then lies between 0.0005 and 0.06
+            (Besag and Clifford, 1991), so that what stands close to a level does not depend on the seed.
     """
     used = sums[np.any(sums != 0, axis=1)]
     found = statistics_of(sums)
@@ -83,6 +85,10 @@ def step_down(sums: Floats, seed: int = 0, n_flips: int | None = None) -> Family
         np.maximum.accumulate(drawn[::-1], axis=0, out=drawn[::-1])
         beyond += (drawn >= thresholds).sum(axis=1)
         largest.append(drawn[0])
+        if len(largest) * _BATCH == N_FLIPS and n_flips is None:
+            p_values = np.concatenate([alone, beyond]) / N_FLIPS
+            if not ((p_values > _CLOSE[0]) & (p_values < _CLOSE[1])).any():
+                break
     every = np.sort(np.concatenate(largest))
     seen, of = (0, len(every)) if exact else (1, len(every) + 1)
     p_alone = np.empty(len(order))

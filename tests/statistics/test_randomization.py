@@ -9,6 +9,8 @@ from scipy.stats import permutation_test
 from rag_lab.errors import ConfigError
 from rag_lab.statistics.randomization import (
     EXACT_UNITS,
+    MOST_FLIPS,
+    N_FLIPS,
     corrected,
     holm,
     hommel,
@@ -65,6 +67,15 @@ def test_another_seed_hardly_moves_a_p_value() -> None:
     sums = np.random.default_rng(2).normal(0.2, 1, (117, 7))
     several = np.stack([step_down(sums, seed).adjusted for seed in range(6)])
     assert np.ptp(several, axis=0).max() < 0.006
+
+
+def test_flips_are_spent_where_a_level_is_near() -> None:
+    signs = np.where(np.arange(60) % 2, 1.0, -1.0)
+    near, none, clear = (np.where(np.arange(60) < n, 1.0, signs) for n in (16, 0, 60))
+    assert 0.03 < step_down(near[:, None]).alone[0] < 0.06
+    for columns, n_flips in (([near], MOST_FLIPS), ([none, clear], N_FLIPS), ([none, near, clear], MOST_FLIPS)):
+        assert len(step_down(np.stack(columns, axis=1)).largest) == n_flips
+    assert len(step_down(near[:, None], n_flips=30_000).largest) == 30_000
 
 
 def test_copies_of_a_comparison_cost_nothing() -> None:
