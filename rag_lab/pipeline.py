@@ -298,12 +298,16 @@ class Pipeline:
             self.prepare(asked)
             located = self.locate(asked)[0]
             traces, spoken = [Trace(question, repeat) for question in located], Spoken(on_text)
-            for stage, places in self.steps(located, answer, read):
+            steps = list(self.steps(located, answer, read))
+            # What is quick is remembered only for the dry runs of what costs more and reads it.
+            costs = [stage.costly and not getattr(stage, "is_quick", False) for stage, _ in steps]
+            for number, (stage, places) in enumerate(steps):
+                memory = self.memory if any(costs[number:]) else None
                 some = [traces[place] for place in places]
                 if "ranked" in stage.writes:  # what the stage selects replaces the reranker's order, which is kept
                     some = [replace(trace, reranked=trace.ranked) if trace.ranked else trace for trace in some]
                 with spoken.during(stage):
-                    done = run_stage(stage, some, self.memory, progress, self.parts.replayed, refuses=refuses)
+                    done = run_stage(stage, some, memory, progress, self.parts.replayed, refuses=refuses)
                 for place, trace in zip(places, done, strict=True):
                     traces[place] = trace
             traces = linked(traces, self.dataset.base_url, self.config.retrieval.also)
@@ -311,11 +315,9 @@ class Pipeline:
                 spoken.end(traces[0].answer.text)
             if read:
                 return traces
-            found = []
-            for trace in traces:
-                hits = [*trace.base_hits, *trace.candidates, *trace.ranked, *chain(*trace.hits.values())]
-                found.append(replace(trace, texts={hit.span: self.index.text(hit) for hit in hits}))
-            return found
+            hits = [chain(one.base_hits, one.candidates, one.ranked, *one.hits.values()) for one in traces]
+            texts = ({hit.span: self.index.text(hit) for hit in some} for some in hits)
+            return [replace(trace, texts=some) for trace, some in zip(traces, texts, strict=True)]
 
     def ask(self, text: str, may_see: tuple[str, ...] | None = None, namespace: str | None = None) -> Trace:
         """Answer one question, from what an asker with these permissions may see (None: everything).

@@ -152,14 +152,14 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # The weight of the package, room by room. Who raises a number lowers another in the same commit; the number in the
 # comment is where the room is to come to.
 MOST_LINES = {
-    "ground": 1_406,  # 1_100
+    "ground": 1_407,  # 1_100
     "_kit": 1_948,  # 1_800
     "memory": 1_164,  # 1_300
-    "models": 7_246,  # 7_300
+    "models": 7_247,  # 7_300
     "stores": 1_532,  # 1_500
     "corpus": 4_836,  # 4_600
     "data": 2_167,  # 2_100
-    "stages": 4_636,  # 4_100
+    "stages": 4_649,  # 4_100
     "sources": 1_174,  # 700
     "assistant": 594,  # 750
     "questions": 885,  # 600
@@ -167,7 +167,7 @@ MOST_LINES = {
     "statistics": 3_307,  # 3_500
     "evaluation": 2_977,  # 3_300
     "runs": 1_301,  # 1_200
-    "comparison": 5_154,  # 4_400
+    "comparison": 5_139,  # 4_400
     "report": 3_270,  # 2_700
     "experiment": 8_147,  # 7_600
     "notebook": 2_731,  # 2_600

@@ -282,8 +282,9 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
         return _ask(folder, name, {"do": do, "value": value, "kind": kind.name, "model": model})
 
     if kind is providers.CHAT_MODELS:
-        if getattr(local, "is_small", False):  # else it may take the memory of what is at work
-            local.load_ahead = partial(load_ahead, str(folder), kind, model, local)
+        ahead = partial(load_ahead, str(folder), kind, model, local)
+        # A large one may take the memory of what is at work; its file is looked at only where it will be asked.
+        local.load_ahead = lambda: ahead() if getattr(local, "is_small", False) else None
         count = local.count_tokens
         counted = lru_cache(_TEXTS_COUNTED)(partial(ask, "count_tokens"))
         # only where the tokenizer is unknown the process counts

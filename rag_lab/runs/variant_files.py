@@ -39,7 +39,6 @@ _HITS: TypeAdapter[tuple[Hit, ...]] = TypeAdapter(tuple[Hit, ...])
 _LISTS = ("base_hits", "candidates", "reranked", "ranked")
 _SEARCH = "hits."  # before the name of a search, where a list is named
 _LONG_CHARS = 100  # a shorter text takes no more room than its number
-_HAD_A_FIELD = ("dense", "bm25", "tfidf", "hyde")  # searches, in traces that were written before `Trace.hits`
 
 Lists = dict[str, tuple[Hit, ...]]
 Questions = dict[bytes, Question]  # by their JSON
@@ -71,7 +70,7 @@ def _written(trace: Trace, numbers: dict[str, int]) -> str:
 
 
 def _read(line: bytes, texts: list[str], known: Questions) -> Trace:
-    """Return the trace that `_written` wrote, or an earlier version, which wrote everything in full."""
+    """Return the trace that `_written` wrote; texts and hits may also stand in full."""
 
     def in_full(written: str | Mapping[str, int]) -> str:
         return written if isinstance(written, str) else texts[written["text"]]
@@ -88,8 +87,7 @@ def _read(line: bytes, texts: list[str], known: Questions) -> Trace:
     if asked not in known:
         known[asked] = _QUESTION.validate_python(data["question"])
     data["question"] = known[asked]
-    earlier = {name: data.pop(f"{name}_hits") for name in _HAD_A_FIELD if f"{name}_hits" in data}
-    return _TRACE.validate_python({"hits": earlier, **data})
+    return _TRACE.validate_python(data)
 
 
 def _texts_in(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:

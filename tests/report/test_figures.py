@@ -138,7 +138,7 @@ def test_every_state_has_a_look_and_follows_the_colours_of_the_page(wide):
     found = wide.evidence
     every = replace(wide)
     states = [STATES[number % len(STATES)] for number in range(len(found.items))]
-    every.__dict__["evidence"] = replace(found, items=found.items.assign(state=states), unrecorded=())
+    every.__dict__["evidence"] = replace(found, items=found.items.assign(state=states))
     svg = to_svg(evidence_figure(every), "evidence")
     assert "not indexed" in svg and "lost in selection" in svg
     assert not any(colour in svg for colour in ("#1f2a33", "#d55e00", "#0072b2", "#6b7782"))

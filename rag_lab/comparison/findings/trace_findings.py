@@ -104,20 +104,15 @@ class StateName(NamedTuple):
 STATE_NAMES: dict[State, StateName] = {
     state: StateName(known["name"], known["short"], known["meaning"]) for state, known in _STATES.items()
 }
-_EITHER = StateName("not found or not indexed", "not found", "no search has it among its hits; the index may lack it")
 
 
 def state_names(found: Waterfall) -> Mapping[State, StateName]:
     """Return the names of the states in which pieces of a run ended, in the order of the pipeline."""
-    names: dict[State, StateName] = {
-        **STATE_NAMES,
-        "not_found": _EITHER if found.unrecorded else STATE_NAMES["not_found"],
-    }
-    return {state: names[state] for state in found.states}
+    return {state: STATE_NAMES[state] for state in found.states}
 
 
 def evidence_sentences(comparison: Comparison) -> list[str]:
-    """Return what is to be known beside the tables: how much is counted, and what the run did not record."""
+    """Return what is to be known beside the tables: how much is counted, and what was cut."""
     found, codes = comparison.evidence, comparison.codes
     if found.items.empty:
         return [NOTHING]
@@ -125,10 +120,6 @@ def evidence_sentences(comparison: Comparison) -> list[str]:
     repeats = f", each in {comparison.run.repeats} repeats" if comparison.run.repeats > 1 else ""
     questions = counted(first["question_id"].nunique(), "question")
     told = [f"{counted(len(first), 'labelled piece')} of evidence of {questions}{repeats}; each ends in one place."]
-    if found.unrecorded:
-        every = set(found.unrecorded) == set(found.by_variant["variant_id"])
-        where = "by this run" if every else f"for {listing([codes[name] for name in found.unrecorded])}"
-        told.append(SAYS["unrecorded"].format(where=where))
     if found.cut:  # which budget was short: the tokens, or the number of passages
         pieces = listing([f"{codes[name]} {cut:,} of {all_of:,}" for name, (cut, all_of) in found.cut.items()])
         told.append(SAYS["cut"].format(pieces=pieces))

@@ -92,12 +92,10 @@ class Waterfall:
 
     items: variant_id, question_id, repeat, item (its place among the question's, from 0), query_class, state, and
         whether it was `cut`: lost in the budget though it stood among the first `final_k`. The baseline's first.
-    unrecorded: variants that did not record what their index holds: there `not_found` may be `not_indexed`.
     """
 
     baseline: str
     items: pd.DataFrame = field(repr=False)
-    unrecorded: tuple[str, ...] = ()
 
     @cached_property
     def states(self) -> tuple[State, ...]:
@@ -160,12 +158,11 @@ class Waterfall:
 
 def waterfall(tables: RunTables) -> Waterfall:
     """Return what became of the evidence under each variant that was run, from its traces alone."""
-    ran = [plan.variant_id for plan in tables.variants if tables.traces[plan.variant_id]]
     rows = []
-    for variant_id in ran:
+    for variant_id, traces in tables.traces.items():
         config, missing = tables.run.config(variant_id), tables.run.recorded(variant_id, *NOT_INDEXED) or {}
         final_k = None if config is None else config.rerank.final_k
-        for trace in tables.traces[variant_id]:
+        for trace in traces:
             name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
             states = fates(trace, final_k, missing.get(name, ()))
             items = distinct(trace.question.evidence) if "budget" in states else ()
@@ -174,11 +171,8 @@ def waterfall(tables: RunTables) -> Waterfall:
                 # Cut where it stood among the first `final_k` in the end: the context could have held it.
                 is_cut = state == "budget" and ranks[place] <= (sys.maxsize if final_k is None else final_k)
                 rows.append((variant_id, name, trace.repeat, place, group, state, is_cut))
-    return Waterfall(
-        tables.run.baseline,
-        pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state", "cut"]),
-        tuple(variant_id for variant_id in ran if tables.run.recorded(variant_id, *NOT_INDEXED) is None),
-    )
+    every = pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state", "cut"])
+    return Waterfall(tables.run.baseline, every)
 
 
 def _counts(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -175,6 +175,11 @@ class TextSearch(Search):
         """`search_` and the name of the search."""
         return f"search_{self.search}"
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether a search takes no longer than to look its result up: by words, among few children."""
+        return isinstance(self.searcher, SparseSearcher) and self.index.manifest.n_children <= _QUICK_CHILDREN
+
     def run(self, traces: Sequence[Trace]) -> list[Outcome]:
         """Search all texts of the batch in one call."""
         texts = [[text for text in (trace.search_query, *trace.phrasings) if text] for trace in traces]
@@ -240,6 +245,7 @@ class HydeSearch(Search):
 
 ROLES: Mapping[EncodedName, str] = {"late": "late_interaction", "splade": "sparse"}  # of the model that encodes
 _WORDS = 12  # of a question, that are shown
+_QUICK_CHILDREN = 20_000  # a search of so many by words takes .7 ms; to look its result up .35, and to store it .4
 _OPEN: WeakKeyDictionary[CorpusIndex, dict[Path, EncodedIndex]] = WeakKeyDictionary()
 
 

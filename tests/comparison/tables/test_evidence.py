@@ -86,13 +86,6 @@ def test_what_was_cut_off_is_counted_beside_what_stood_too_deep(run):
     assert list(found.items.loc[found.items["cut"], "question_id"]) == ["q0", "q2"]
 
 
-def test_a_run_that_did_not_record_its_index_says_so_and_counts_what_was_not_found(run):
-    found = run(BOTH, recorded=("base",))
-    assert found.unrecorded == ("other",)
-    assert counts(found.by_variant, variant_id="base") == {"not_indexed": 1, "not_found": 2, "merging": 1, "used": 1}
-    assert counts(found.by_variant, variant_id="other") == {"not_found": 2, "reranking": 1, "used": 2}
-
-
 def test_without_classes_there_is_no_table_by_class(run):
     assert run(BOTH, classes=(None,) * 4).by_class.empty
 
@@ -122,7 +115,6 @@ def test_a_run_records_what_its_index_does_not_hold(tmp_path):
     )
     found = compare({"base": base, "narrow": base.set("rerank.final_k", 1)}, ["retrieval.ndcg@5"], progress=False)
     assert RunFolder.open(found.run.path).recorded("base", *NOT_INDEXED) == {"q2": [0]}
-    assert found.evidence.unrecorded == ()
     assert counts(found.evidence.by_variant, variant_id="narrow")["not_indexed"] == 1
 
 
