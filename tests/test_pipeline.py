@@ -20,6 +20,7 @@ from rag_lab.errors import ConfigError
 from rag_lab.experiment.design import ExperimentError
 from rag_lab.experiment.plan import plan
 from rag_lab.models.local.local_model import keep_converted
+from rag_lab.stages.retrieval import search
 from rag_lab.stages.stage import Outcome
 from rag_lab.testing import HashEmbedder
 
@@ -58,6 +59,23 @@ def test_a_pipeline_is_a_value(base):
         base.replace(reranker=Shortest())
     with pytest.raises(ConfigError, match="given as an object here, got 'none'"):
         base.replace(rerank="none").run()
+
+
+def test_a_quick_search_is_remembered_only_where_something_costly_reads_it(base, monkeypatch):
+    def rooms(**read):
+        found = base.run(**read)
+        return found, base.memory.counts()
+
+    alone, counts = rooms(read=lambda question: ("ranked",), answer=())
+    assert "search_bm25" not in counts  # its ranks are all that is read
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "_QUICK_CHILDREN", 0)
+        among_many, counts = rooms(read=lambda question: ("ranked",), answer=())
+    assert counts["search_bm25"] == len(among_many)
+    assert [trace.ranked for trace in among_many] == [trace.ranked for trace in alone]
+    base.memory.path.unlink()
+    _, counts = rooms()  # the context is made of it
+    assert counts["search_bm25"] == counts["context"] == len(alone)
 
 
 def test_models_keep_the_paces_of_servers_and_converted_weights_in_the_home_of_the_pipeline(tmp_path):

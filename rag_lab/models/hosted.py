@@ -235,8 +235,10 @@ def _start(folder: Path, name: str, kind: str, model: str) -> bool:
 def load_ahead(folder: str, kind: Kind, model: str, made: Any) -> None:
     """Start the process that holds a model before a kernel asks it; what is wrong is told where one does."""
     if folder and isinstance(made, LocalModel):
+        # A large chat model may take the memory of what is at work.
         with suppress(errors.ModelError):
-            _start(Path(folder), digest(made.weights_held)[:_NAME_LETTERS], kind.name, model)
+            if getattr(made, "is_small", kind is not providers.CHAT_MODELS):
+                _start(Path(folder), digest(made.weights_held)[:_NAME_LETTERS], kind.name, model)
 
 
 def _ask(folder: Path, name: str, call: Mapping[str, Any]) -> Any:
@@ -282,9 +284,7 @@ def hosted(kind: Kind, model: str, made: Any) -> Any:
         return _ask(folder, name, {"do": do, "value": value, "kind": kind.name, "model": model})
 
     if kind is providers.CHAT_MODELS:
-        ahead = partial(load_ahead, str(folder), kind, model, local)
-        # A large one may take the memory of what is at work; its file is looked at only where it will be asked.
-        local.load_ahead = lambda: ahead() if getattr(local, "is_small", False) else None
+        local.load_ahead = partial(load_ahead, str(folder), kind, model, local)
         count = local.count_tokens
         counted = lru_cache(_TEXTS_COUNTED)(partial(ask, "count_tokens"))
         # only where the tokenizer is unknown the process counts

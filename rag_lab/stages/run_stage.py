@@ -51,13 +51,14 @@ def run_stage(
     """Return `traces` with the stage's results and its record, in order; traces that have failed pass through.
 
     `progress` is called with how many are done, of how many. One that has a method `saw(stage, outcomes, origin)` is
-    shown the results, too, each once. Where it `refuses`, a trace fails of which a model was sent more than it reads.
-    Results are saved after each batch of `stage.batch_size`, so that a kill loses one batch at most. What the memories
-    below the stage count in `replayed` is added to its seconds.
+    shown the results, too, each once, but none of a stage that is off. Where it `refuses`, a trace fails of which a
+    model was sent more than it reads. Results are saved after each batch of `stage.batch_size`, so that a kill loses
+    one batch at most. What the memories below the stage count in `replayed` is added to its seconds.
     """
     if isinstance(stage, Off) and traces:  # most are, and none does anything
         if progress:
-            progress(stage.name, len(traces), len(traces))
+            n = sum(trace.failure is None for trace in traces)
+            progress(stage.name, n, n)
         nothing = stage.outcome(traces[0])
         record = record_of(stage, nothing, remembered=False)
         return [trace if trace.failure else applied(trace, nothing, record) for trace in traces]
@@ -103,10 +104,8 @@ def run_stage(
         if one.truncated_tokens and one.status != "failed":  # a model did not read all that it was sent
             why = one.reason or f"{counted(one.truncated_tokens, 'token')} were not read"
             judged[key] = replace(one, status="failed", reason=f"refused, as on_truncation says: {why}")
-    different = {id(one): (key, one) for key, one in judged.items()}  # a stage that is off gives all traces the same
-    records = {number: record_of(stage, one, remembered=key in known) for number, (key, one) in different.items()}
     return [
-        trace if key is None else applied(trace, judged[key], records[id(judged[key])])
+        trace if key is None else applied(trace, judged[key], record_of(stage, judged[key], remembered=key in known))
         for key, trace in zip(keys, traces, strict=True)
     ]
 
