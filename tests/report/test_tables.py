@@ -102,11 +102,6 @@ def test_a_metric_without_a_known_worst_value_is_ranked_by_what_was_scored(
     assert list(found.ranking["variant_id"]) == ["base", "other"]
 
 
-@pytest.fixture
-def fresh(build, tmp_path):
-    return build.build_run(tmp_path / "run", 12, 3)
-
-
 def test_each_row_adds_up_and_states_in_which_nothing_ended_have_no_column(wide):
     table = evidence_tables(wide)[0]
     assert table.header[:2] == ("variant", "pieces") and "lost in selection" not in table.header
@@ -124,22 +119,6 @@ def test_what_moved_takes_one_count_to_the_other(wide):
         for name, before, after in zip(header, base[2:], other[2:], strict=True):
             net = sum(int(n) * ((to == name) - (come == name)) for _, come, to, n in moves)
             assert int(before) + net == int(after)
-
-
-def test_a_run_that_recorded_its_index_and_one_that_did_not_say_so(fresh):
-    old = read_comparison(fresh.path)
-    assert "not found or not indexed" in evidence_tables(old)[0].header
-    assert "was not recorded by this run" in evidence_sentences(old)[1]
-    assert "not found or not indexed" in baseline_sentence(old)[0]
-    first, *others = [plan.variant_id for plan in fresh.variants]
-    write_json(fresh.variant_dir(first) / "record.json", {"not_indexed": {}})
-    assert "was not recorded for B and C" in evidence_sentences(read_comparison(fresh.path))[1]
-    for name in others:
-        write_json(fresh.variant_dir(name) / "record.json", {"not_indexed": {"q002": [0]}})
-    new = read_comparison(fresh.path)
-    assert "not found" in evidence_tables(new)[0].header and not any(
-        "was not recorded" in sentence for sentence in evidence_sentences(new)
-    )
 
 
 def test_the_screen_has_one_sentence_and_the_markdown_a_section(wide, grid):
