@@ -29,7 +29,7 @@ from rag_lab.data import synthetic
 from rag_lab.data.dataset import Dataset
 from rag_lab.data.sampling import stratified
 from rag_lab.errors import DatasetError
-from rag_lab.evaluation.evaluate import TracesScored, evaluate, score_metric
+from rag_lab.evaluation.evaluate import evaluate, score_metric
 from rag_lab.evaluation.judge_check import ALL, MIN_QUESTIONS, Agreement, Discrimination, JudgeCheck, Objects
 from rag_lab.evaluation.judge_queue import JudgeReplies
 from rag_lab.evaluation.metric import Metric, Tools, model_name
@@ -214,4 +214,4 @@ def check_judge(
 
 def _score(metric: Metric, items: Sequence[TrialItem], store: Memory | None, progress: bool) -> list[Score]:
     with tqdm(total=len(items), desc=metric.name, unit="score", disable=not progress) as bar:
-        return score_metric(metric, TracesScored([item.trace for item in items]), store, bar.update)
+        return score_metric(metric, [item.trace for item in items], store, bar.update)

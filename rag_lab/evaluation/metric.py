@@ -165,7 +165,6 @@ class TraceMetric:
     needs: Needs
     compute: Callable[[Trace], float | Gap]
     version: int = 1  # grows when the function's meaning changes
-    is_traced: bool = True  # its values follow from what traces say, without records of stages, which differ by run
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name and the version."""

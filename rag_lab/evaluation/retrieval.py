@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any
 
 from rag_lab._kit.registry import version
 from rag_lab.data.labels import distinct
@@ -78,8 +78,9 @@ def counted_ranks(hits: Sequence[Hit], evidence: Sequence[Evidence]) -> Counted:
     # What tells hits apart that cover nothing: the finest that a label names.
     by_quote = any(map(is_quote, evidence))
     by_page = any(item.page is not None or item.start is not None for item in evidence)
+    files = {name for item in evidence for name in (item.source, *item.copies)}  # most hits lie in none of them
     for hit in hits:
-        covered = [number for number, item in enumerate(evidence) if covers(hit, item)]
+        covered = [number for number, item in enumerate(evidence) if covers(hit, item)] if hit.source in files else ()
         new = [number for number in covered if ranks[number] is None]
         place: Hashable = (hit.source, hit.page) if by_page else hit.source
         if by_quote:
@@ -156,7 +157,6 @@ class RetrievalMetric:
     measure: str
     by_item: bool = False
     needs: metric.Needs = _NEEDS
-    is_traced: ClassVar[bool] = True
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name, and the versions of the relevance rule and of what computes the measure."""
@@ -199,7 +199,6 @@ class StabilityMetric:
     name: str
     k: int
     needs: metric.Needs = frozenset({"ranking"})
-    is_traced: ClassVar[bool] = True
 
     def identity(self) -> Mapping[str, Any]:
         """Return the name and the version."""

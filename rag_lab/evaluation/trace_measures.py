@@ -162,7 +162,7 @@ ACCESS = metric.Family(
     lambda name, info, argument, tools: (
         metric.TraceMetric(name, info.needs, _forbidden_fact)
         if name == "access.told"
-        else metric.TraceMetric(name, info.needs, partial(_share_closed, visible=tools.visible), is_traced=False)
+        else metric.TraceMetric(name, info.needs, partial(_share_closed, visible=tools.visible))
     ),
 )
 
@@ -219,6 +219,6 @@ COSTS = metric.Family(
         for n in _COSTS
     ],
     lambda name, info, argument, tools: metric.TraceMetric(
-        name, info.needs, lambda trace: _COSTS[info.name](trace, argument), is_traced=False
+        name, info.needs, lambda trace: _COSTS[info.name](trace, argument)
     ),
 )

@@ -121,37 +121,49 @@ def answers(
     """
     options = options or Options()
     check_correction(options.correction)
-    questions = summaries.per_question(scores)
-    scales = summaries.scales_of(scores, options.scales)
-    by_metric = questions.groupby("metric", sort=False)
-    tables = {metric: ScoreTable(rows, scales.get(metric, summaries.SHARE)) for metric, rows in by_metric}
-    wanted = dict.fromkeys(hypotheses)
-    samples = {one: tables[one.metric].sample(one) for one in wanted if one.metric in tables}
+    scales, compared = summaries.scales_of(scores, options.scales), differences(scores, hypotheses, options)
+    samples = {one: sample for one, (sample, _) in compared.items()}
     found: dict[Hypothesis, Answer] = {}
     tested: dict[Hashable, _Tested] = {}
     primary = {sample.key for one, sample in samples.items() if one.is_primary}
     for name in get_args(FamilyName):
         members = {one.key: one for one in samples.values() if (one.key in primary) is (name == "primary")}
         tested |= _tested(members, name, options)
-    clusters, kept = options.clusters, [one for one in wanted if one in samples]
-    groups = None if clusters is None else [summaries.cluster_labels(samples[one].questions, clusters) for one in kept]
-    pairs = [(samples[one].values, np.zeros(len(samples[one].values))) for one in kept]
-    sizes = [sum(weight for _, weight in one.weights if weight > 0) for one in kept]
-    widths = [scales[one.metric].width for one in kept]
-    reach = [None if width is None else width * size for width, size in zip(widths, sizes, strict=True)]
-    for one, difference in zip(kept, paired_differences(pairs, clusters=groups, reach=reach), strict=True):
-        scale = scales[one.metric]
+    for one, (sample, difference) in compared.items():
+        scale, test, failures = scales[one.metric], tested[sample.key], None
         noise = (options.noise or {}).get(one.metric)
         squares = sum(weight**2 for _, weight in one.weights)  # what the noise of single scores is multiplied with
         floor = None if noise is None else noise_floor(noise, difference.n, squares).value
-        sample, test, failures = samples[one], tested[samples[one].key], None
         if sample.n_failed and test.p_corrected is not None:  # it can be significant
             mean = float(sample.filled.mean()) if len(sample.filled) else None
             failures = WithFailures(mean, test.with_failures)
         numbers = (test.p_value, test.p_corrected, test.family, failures)
         found[one] = Answer(difference, *numbers, floor, scale.higher_is_better)
     nothing = Answer(PairedDifference(None, None, None, 0, 0, 0, 0), None, None)
-    return {one: found.get(one, nothing) for one in wanted}
+    return {one: found.get(one, nothing) for one in hypotheses}
+
+
+def differences(
+    scores: pd.DataFrame, hypotheses: Sequence[Hypothesis], options: Options
+) -> dict[Hypothesis, tuple[Sample, PairedDifference]]:
+    """Return what each hypothesis is about, and the interval of its mean; nothing is tested.
+
+    In the order of the hypotheses, each once, without those of metrics that have no scores; the intervals are those of
+    `paired_differences`, of clusters where `options` have some.
+    """
+    scales = summaries.scales_of(scores, options.scales)
+    by_metric = summaries.per_question(scores, {one.metric for one in hypotheses}).groupby("metric", sort=False)
+    tables = {metric: ScoreTable(rows, scales.get(metric, summaries.SHARE)) for metric, rows in by_metric}
+    samples = {one: tables[one.metric].sample(one) for one in dict.fromkeys(hypotheses) if one.metric in tables}
+    groups = None
+    if options.clusters is not None:
+        groups = [summaries.cluster_labels(one.questions, options.clusters) for one in samples.values()]
+    pairs = [(one.values, np.zeros(len(one.values))) for one in samples.values()]
+    sizes = [sum(weight for _, weight in one.weights if weight > 0) for one in samples]
+    widths = [scales[one.metric].width for one in samples]
+    reach = [None if width is None else width * size for width, size in zip(widths, sizes, strict=True)]
+    found = zip(samples.values(), paired_differences(pairs, clusters=groups, reach=reach), strict=True)
+    return dict(zip(samples, found, strict=True))
 
 
 class _Tested(NamedTuple):

@@ -17,7 +17,7 @@ from rag_lab._kit.wording import counted, listing, plain, signed, with_interval
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.statistics import routing
 from rag_lab.statistics.effects import factor_values, level_text
-from rag_lab.statistics.families import Hypothesis, ScoreTable, answers
+from rag_lab.statistics.families import Hypothesis, ScoreTable, differences
 from rag_lab.statistics.intervals import PairedDifference, student_bounds, units
 from rag_lab.statistics.randomization import holm
 from rag_lab.statistics.routing_ceilings import Ceiling, class_ceiling, question_ceiling, repeated_differences
@@ -185,7 +185,7 @@ def _sentences(
     if first == last:
         return [f"{first} is the best in {metric} with {few} and with {many}: it goes {falls}."]
     pair = Hypothesis.of_pair(metric, ends[last][1], ends[first][1])
-    found = answers(tables.quality_scores, [pair], tables.options)[pair].difference
+    _, found = differences(tables.quality_scores, [pair], tables.options)[pair]
     return [
         f"The best pipeline in {metric} changes as the corpus grows: {first} with {few}, {last} with {many}. There the "
         f"two differ by {with_interval(found.mean, found.low, found.high)} ({counted(found.n, 'question')}); "
@@ -247,8 +247,8 @@ def sum_of_parts(tables: RunTables) -> SumOfParts | None:
     wanted = [nothing | {one: 1.0, base: -1.0} for one in (*best.values(), everything)]
     wanted.append(nothing | dict.fromkeys(best.values(), -1.0) | {everything: 1.0, base: len(best) - 1.0})
     hypotheses = [Hypothesis(metric, tuple(weights.items())) for weights in wanted]
-    found = answers(tables.quality_scores, hypotheses, tables.options)
-    *alone, together, gap = (found[one].difference for one in hypotheses)
+    found = differences(tables.quality_scores, hypotheses, tables.options)
+    *alone, together, gap = (found[one][1] for one in hypotheses)
     names = [f"{factor}={level_text(value)}" for factor, value in combined.items()]
     parts = {name: one.mean for name, one in zip(names, alone, strict=True) if one.mean is not None}
     return SumOfParts(metric, parts, together, gap) if len(parts) == len(names) else None

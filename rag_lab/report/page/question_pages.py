@@ -31,8 +31,8 @@ MOST_CHARS = 4_000_000  # of what stands behind the list in the report's own pag
 _PAGES = "q-*.html"
 
 
-def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the list's template shows; `bodies` stand behind each question, none where each has its page."""
+def question_list(comparison: Comparison) -> dict[str, Any]:
+    """Return what the list's template shows beside `bodies`, what stands behind each question."""
     asked, names = comparison.asked, anchors(comparison.asked)
     found = question_values(comparison)
     strips = _cells(comparison, found)
@@ -59,15 +59,9 @@ def question_list(comparison: Comparison, bodies: Mapping[str, str]) -> dict[str
     }
     return {
         "lines": [
-            {
-                "question": question,
-                "anchor": names[one],
-                "strip": strip,
-                "body": Markup(bodies.get(one, "")),  # noqa: S704 -- escaped where it was made
-            }
+            {"question": question, "anchor": names[one], "strip": strip}
             for (one, question), strip in zip(asked.items(), strips, strict=True)
         ],
-        "pages": not bodies and bool(asked),
         "folder": FOLDER,
         "wide": len(comparison.codes) > _MOST_CELLS,
         "directed_metrics": [(metric, comparison.directed(metric)) for metric in found.values],

@@ -89,7 +89,7 @@ def to_html(comparison: Comparison) -> str:
 
 
 def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> str:
-    """Return the page; `bodies`, which may wait, are asked for when all else is made."""
+    """Return the page; `bodies`, which may wait, are asked for when nearly all else is made."""
     script = Markup("").join(map(asset, SCRIPTS))
     parts, pairs = sections(comparison, "page"), comparison.differences
     if comparison.pairs != "all":
@@ -99,7 +99,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
         c=comparison,
         box=verdict_box(comparison),
         linked=True,
-        sections=parts,
+        sections=[(part, part.figures(comparison)) for part in parts],
         groups=groups(parts),
         style=Markup("").join(map(asset, STYLES)),
         script=script,
@@ -113,7 +113,8 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
             if name not in _ELSEWHERE
             for fact in _facts(name, entry)
         ],
-        **question_pages.question_list(comparison, bodies()),
+        bodies=lambda: {name: Markup(body) for name, body in bodies().items()},  # noqa: S704 -- escaped where made
+        **question_pages.question_list(comparison),
     )
 
 
