@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
@@ -95,12 +95,15 @@ def spread_labels(axes: Axes, points: Sequence[tuple[str, float, float]]) -> Non
 def to_svg(figure: "ShownFigure", prefix: str) -> Markup:
     """Return `figure` as an SVG element for a page: text as text, colours as CSS variables, ids begin with `prefix`."""
     import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    out = io.StringIO()
+    out, canvas = io.StringIO(), cast(Any, FigureCanvasSVG(figure))  # matplotlib gives its writers no types
+    figure.set_facecolor("none")
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)  # once: `savefig` draws the whole figure for it, and throws that away
+        figure.set_layout_engine("none")
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": prefix}):
-        figure.savefig(
-            out, format="svg", facecolor="none", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
+        canvas.print_svg(out, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)

@@ -237,9 +237,10 @@ def p_value(trial: Trial, seed: int, n_permutations: int = N_PERMUTATIONS) -> fl
 
 def dealt_out(classes: Numbers, groups: Numbers, random: np.random.Generator) -> Numbers:
     """Return the classes dealt out anew: each cluster gets those of another, repeated or cut to its size."""
-    members = np.split(np.argsort(groups, kind="stable"), np.bincount(groups).cumsum()[:-1])
-    if len(members) == len(classes):
+    sizes = np.bincount(groups)
+    if len(sizes) == len(classes):
         return random.permutation(classes)
+    members = np.split(np.argsort(groups, kind="stable"), sizes.cumsum()[:-1])
     dealt = np.empty_like(classes)
     for own, other in zip(members, random.permutation(len(members)), strict=True):
         dealt[own] = np.resize(classes[members[other]], len(own))
