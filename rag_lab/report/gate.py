@@ -5,7 +5,7 @@ from typing import Any
 
 from rag_lab._kit.wording import counted, listing, plain, short_verdict, signed, signed_interval, with_interval
 from rag_lab.comparison.across import AcrossRuns
-from rag_lab.comparison.findings.trace_findings import STATE_NAMES
+from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.report.table import Table
 
 _MOST_QUESTIONS = 10  # that lost the most, of each variant
@@ -79,7 +79,8 @@ class Gate:
         both = both[both["question_id"].isin(self.found.shared.questions) & (both["state"] != both["state_now"])]
         counts = both.groupby(["variant_id", "state", "state_now"], sort=False).size().sort_values(ascending=False)
         ended = counts.reset_index(name="n").itertuples(index=False)
-        moved = tuple((str(v), STATE_NAMES[a].name, STATE_NAMES[b].name, f"{n:,}") for v, a, b, n in ended)
+        named = {**state_names(self.found.first.evidence), **state_names(self.found.second.evidence)}
+        moved = tuple((str(v), named[a].name, named[b].name, f"{n:,}") for v, a, b, n in ended)
         first, metric = self.found.first, self.found.first.main_metric
         scores = self.found.scores[self.found.scores["metric"] == metric]
         wide = scores.pivot_table("value", "question_id", "variant_id", "mean")

@@ -92,10 +92,12 @@ class Waterfall:
 
     items: variant_id, question_id, repeat, item (its place among the question's, from 0), query_class, state, and
         whether it was `cut`: lost in the budget though it stood among the first `final_k`. The baseline's first.
+    asks_reader: whether any variant was to answer; where none was, `not_answered` is as far as a piece can come.
     """
 
     baseline: str
     items: pd.DataFrame = field(repr=False)
+    asks_reader: bool = True
 
     @cached_property
     def states(self) -> tuple[State, ...]:
@@ -158,10 +160,11 @@ class Waterfall:
 
 def waterfall(tables: RunTables) -> Waterfall:
     """Return what became of the evidence under each variant that was run, from its traces alone."""
-    rows = []
+    rows, asks_reader = [], False
     for variant_id, traces in tables.traces.items():
-        config, missing = tables.run.config(variant_id), tables.run.recorded(variant_id, *NOT_INDEXED) or {}
+        config, missing = tables.pipelines.get(variant_id), tables.run.recorded(variant_id, *NOT_INDEXED) or {}
         final_k = None if config is None else config.rerank.final_k
+        asks_reader |= config is None or config.answer.is_on
         for trace in traces:
             name, group = trace.question.question_id, trace.question.query_class or NO_CLASS
             states = fates(trace, final_k, missing.get(name, ()))
@@ -172,7 +175,7 @@ def waterfall(tables: RunTables) -> Waterfall:
                 is_cut = state == "budget" and ranks[place] <= (sys.maxsize if final_k is None else final_k)
                 rows.append((variant_id, name, trace.repeat, place, group, state, is_cut))
     every = pd.DataFrame(rows, columns=["variant_id", *_ITEM, "query_class", "state", "cut"])
-    return Waterfall(tables.run.baseline, every)
+    return Waterfall(tables.run.baseline, every, asks_reader)
 
 
 def _counts(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:

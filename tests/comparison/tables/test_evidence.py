@@ -12,6 +12,7 @@ from synthetic_run import MAIN, write_run
 
 from rag_lab import Pipeline, compare
 from rag_lab.comparison.comparison import read_comparison
+from rag_lab.comparison.findings.trace_findings import state_names
 from rag_lab.comparison.tables.evidence import NO_CLASS, STATES, fates, unindexed
 from rag_lab.data.labels import distinct
 from rag_lab.records import Answer, Citation, Evidence, Hit, Passage, Question, StageRecord, Trace
@@ -116,6 +117,14 @@ def test_a_run_records_what_its_index_does_not_hold(tmp_path):
     found = compare({"base": base, "narrow": base.set("rerank.final_k", 1)}, ["retrieval.ndcg@5"], progress=False)
     assert RunFolder.open(found.run.path).recorded("base", *NOT_INDEXED) == {"q2": [0]}
     assert counts(found.evidence.by_variant, variant_id="narrow")["not_indexed"] == 1
+    assert {state: one.name for state, one in state_names(found.evidence).items()}["not_answered"] == "found"
+
+
+def test_where_a_reader_was_to_answer_what_reached_it_was_read(run):
+    found = run(BOTH)
+    items = found.items.assign(state="not_answered")
+    assert state_names(replace(found, items=items))["not_answered"].name == "read and not answered"
+    assert state_names(replace(found, items=items, asks_reader=False))["not_answered"].name == "found"
 
 
 PLAIN = {"retrieval.mode": "bm25", "query.rewrite": "none", "query.hyde": "none", "rerank.final_k": 2}
