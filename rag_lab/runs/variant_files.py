@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -182,12 +183,11 @@ def to_frame(by_variant: Mapping[str, Iterable[Score]]) -> pd.DataFrame:
     """Return one row a score of each variant, in order, with the columns of `COLUMNS`."""
     import pandas as pd
 
-    rows = []
-    for variant_id, scores in by_variant.items():
-        for score in scores:
-            row = {name: getattr(score, name) for name in COLUMNS if name != "variant_id"}
-            rows.append(row | {"variant_id": variant_id, "reason": hide_known(score.reason) if score.reason else ""})
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+    read = attrgetter(*(name for name in COLUMNS if name != "variant_id"))
+    rows = [(variant_id, *read(score)) for variant_id, scores in by_variant.items() for score in scores]
+    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    found["reason"] = [hide_known(reason) if reason else "" for reason in found["reason"]]
+    return found.astype(COLUMNS)
 
 
 def write_scores(path: Path, scores: Mapping[str, Iterable[Score]] | pd.DataFrame) -> None:

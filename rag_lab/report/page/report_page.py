@@ -33,7 +33,7 @@ from rag_lab.redaction import shown
 from rag_lab.report import score_tables
 from rag_lab.report.page import question_pages
 from rag_lab.report.page.templates import asset, macro, render, script_digest
-from rag_lab.report.sections import Section, groups, sections, verdict_box
+from rag_lab.report.sections import Section, VerdictBox, groups, sections, verdict_box
 from rag_lab.report.study_tables import module_table
 from rag_lab.report.table import escape_markdown, markdown_rows
 from rag_lab.runs.omissions import asked_sentence
@@ -75,8 +75,9 @@ def write_report(
         for study in comparison.routing:
             if study.learned is not None:
                 question_pages.write_text(folder / study.file_name, shown(study.yaml))
-        question_pages.write_text(folder / MARKDOWN_FILE, shown(to_markdown(comparison)))
-        question_pages.write_text(folder / HTML_FILE, shown(_page(comparison, bodies)))
+        box = verdict_box(comparison)
+        question_pages.write_text(folder / MARKDOWN_FILE, shown(to_markdown(comparison, box)))
+        question_pages.write_text(folder / HTML_FILE, shown(_page(comparison, bodies, box)))
     logger.info("wrote %s", folder / HTML_FILE)
     return folder / HTML_FILE
 
@@ -84,11 +85,12 @@ def write_report(
 def to_html(comparison: Comparison) -> str:
     """Return the whole page, with all that the variants did with every question."""
     body, metrics = macro("card.html", "body"), comparison.quality_metrics
-    every = partial(cards, comparison, comparison.why_failed)
-    return _page(comparison, lambda: {c.question.question_id: body(c, metrics, asked=False) for c in every()})
+    every = cards(comparison, comparison.why_failed)
+    bodies = {one.question.question_id: body(one, metrics, asked=False) for one in every}
+    return _page(comparison, lambda: bodies, verdict_box(comparison))
 
 
-def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> str:
+def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]], box: VerdictBox) -> str:
     """Return the page; `bodies`, which may wait, are asked for when nearly all else is made."""
     script = Markup("").join(map(asset, SCRIPTS))
     parts, pairs = sections(comparison, "page"), comparison.differences
@@ -97,7 +99,7 @@ def _page(comparison: Comparison, bodies: Callable[[], Mapping[str, str]]) -> st
     return render(
         "template.html",
         c=comparison,
-        box=verdict_box(comparison),
+        box=box,
         linked=True,
         sections=[(part, part.figures(comparison)) for part in parts],
         groups=groups(parts),
@@ -180,9 +182,9 @@ def dataset_page(check: DatasetCheck) -> str:
     return render("dataset.html", check=check, facts=facts, classes=classes, tags=tags)
 
 
-def to_markdown(comparison: Comparison) -> str:
+def to_markdown(comparison: Comparison, box: VerdictBox | None = None) -> str:
     """Return question, verdict, sections, what went wrong and how to reproduce, as GitHub's Markdown."""
-    run, box = comparison.run, verdict_box(comparison)
+    run, box = comparison.run, box or verdict_box(comparison)
     shown = [(section, section.sentences(comparison)) for section in sections(comparison, "markdown")]
     in_sections = {sentence for _, sentences in shown for sentence in sentences}
     others = (f"- **{term}**: {escape_markdown(' '.join(sentences))}" for term, sentences in box.lines[1:])
