@@ -169,10 +169,10 @@ MOST_LINES = {
     "runs": 1_299,  # 1_200
     "comparison": 5_145,  # 4_400
     "report": 3_269,  # 2_700
-    "experiment": 8_147,  # 7_600
+    "experiment": 8_153,  # 7_600
     "notebook": 2_731,  # 2_600
     "testing": 846,  # 1_200
-    "cli": 2_352,  # 2_300
+    "cli": 2_354,  # 2_300
 }
 MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

@@ -27,7 +27,7 @@ _STOP_S = 5.0
 STOPPED_S = 120.0  # after which a stopped process is ended, as a kernel that does not answer
 _STOPPED_LOOK_S = 1.0
 _MOST_GONE = 3  # fork servers in a row, after which there is no other
-_waiting: "list[Starter]" = []  # what was prepared before its jobs were known
+starters: "list[Starter]" = []  # what was prepared before its jobs were known
 Poll = Callable[[Sequence[str]], None]  # the names of the jobs that run
 
 
@@ -129,7 +129,7 @@ def execute(
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
     waiting, running = deque(jobs), list[_Running]()
-    start = starter or (_waiting.pop() if _waiting else Starter())
+    start = starter or (starters.pop() if starters else Starter())
     try:
         while waiting or running:
             while waiting and len(running) < n_jobs:
@@ -185,16 +185,16 @@ def prepared(*, from_here: bool = False) -> "Iterator[Starter]":
 
     `from_here`: they share what this process has imported; it must be a command's, in which nothing has begun.
     """
-    if _waiting:
-        yield _waiting[0]
+    if starters:
+        yield starters[0]
         return
     starter = Starter(ahead=True, from_here=from_here)
-    _waiting.append(starter)
+    starters.append(starter)
     try:
         yield starter
     finally:
-        if starter in _waiting:
-            _waiting.remove(starter)
+        if starter in starters:
+            starters.remove(starter)
         starter.close()
 
 

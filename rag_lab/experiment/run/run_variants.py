@@ -59,7 +59,7 @@ def run_variants(
     notebook, started_s = checkout_file(NOTEBOOK), time.perf_counter()
     has_work = any(not (run.variant_dir(v.variant_id) / files.DONE_FILE).is_file() for v in checked.variants)
     prepares = has_work and options.executor == launchers.LOCAL and not options.cold
-    with registry.modules_from(checked.folder), local.prepared() if prepares else nullcontext() as starter:
+    with registry.modules_from(checked.folder), local.prepared() if prepares else nullcontext():
         began, run = now(), human_input.dated(run)
         identities = run_identities(checked, notebook)
         if not options.retry_failed and outputs.is_finished(checked.experiment, run, identities):
@@ -70,10 +70,7 @@ def run_variants(
             # The first index would wait for it.
             given = (options.environment.get(HOST_VARIABLE, ""), providers.EMBEDDERS, name, shared.embedder(name))
             Thread(target=load_ahead, args=given, daemon=True).start()
-        if starter is not None and starter.fork_server is not None:
-            searches = {name for variant in checked.variants for name in variant.config.retrieval.weights}
-            slow = [module for name, module in _SLOW_IMPORTS.items() if name in searches]
-            starter.fork_server.preload(slow, len(checked.questions))
+        preload(checked)
         local.check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepProgress(run, shown=options.progress) as progress, observability.span(f"sweep {run.name}"):
             outputs.begin(checked, run, identities)
@@ -96,6 +93,15 @@ def run_variants(
             measured = cost_estimate.machine_rates(checked, states, others_s, called=called)
             cost_estimate.keep_rates(home.home(), measured)
             outputs.keep_finished(checked.experiment, run, identities, states)
+
+
+def preload(checked: Plan) -> None:
+    """Let kernels that are being prepared import what the searches of a plan need, and draw for its intervals."""
+    searches = {name for variant in checked.variants for name in variant.config.retrieval.weights}
+    slow = [module for name, module in _SLOW_IMPORTS.items() if name in searches]
+    for starter in local.starters:
+        if starter.fork_server is not None:
+            starter.fork_server.preload(slow, len(checked.questions))
 
 
 @dataclass(frozen=True)
