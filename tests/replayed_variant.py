@@ -8,7 +8,7 @@ from pathlib import Path
 
 HEAVY = (
     *("ragas", "torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "sklearn"),
-    *("ir_measures", "rouge_score", "sacrebleu", "matplotlib", "papermill", "chromadb"),
+    *("rouge_score", "sacrebleu", "matplotlib", "papermill", "chromadb"),
 )
 METRICS = ["retrieval.ndcg@5", "ragas.rouge_score", "ragas.string_presence", "answer.token_f1", "cost.seconds"]
 
