@@ -78,9 +78,8 @@ def counted_ranks(hits: Sequence[Hit], evidence: Sequence[Evidence]) -> Counted:
     # What tells hits apart that cover nothing: the finest that a label names.
     by_quote = any(map(is_quote, evidence))
     by_page = any(item.page is not None or item.start is not None for item in evidence)
-    files = {name for item in evidence for name in (item.source, *item.copies)}  # most hits lie in none of them
     for hit in hits:
-        covered = [number for number, item in enumerate(evidence) if covers(hit, item)] if hit.source in files else ()
+        covered = [number for number, item in enumerate(evidence) if covers(hit, item)]
         new = [number for number in covered if ranks[number] is None]
         place: Hashable = (hit.source, hit.page) if by_page else hit.source
         if by_quote:

@@ -59,6 +59,7 @@ class Sample:
     filled: Floats  # of all asked, with failures at the worst value; empty where the metric has no worst
     n_failed: int  # questions in which something failed that counts
     key: Hashable  # the same for two hypotheses that are one comparison of the same questions
+    scale: summaries.Scale
 
 
 class ScoreTable:
@@ -72,6 +73,7 @@ class ScoreTable:
         where = rows["question_id"].map(self._row).to_numpy(), rows["variant_id"].map(self._column).to_numpy()
         self.mean = self._spread(rows["mean"], where)
         self.lost = self._spread(rows["lost"], where)
+        self.scale = scale
         worst = scale.worst
         self.filled = None if worst is None else self._spread(summaries.with_failures_at(rows, worst), where)
 
@@ -85,7 +87,7 @@ class ScoreTable:
         variants = sorted(hypothesis.weights, key=lambda one: str(one[0]))
         if any(variant not in self._column for variant, _ in variants):
             nothing = np.zeros(0)
-            return Sample((), nothing, (), nothing, 0, (hypothesis.metric, hypothesis.unsigned, b""))
+            return Sample((), nothing, (), nothing, 0, (hypothesis.metric, hypothesis.unsigned, b""), self.scale)
         columns = np.array([self._column[name] for name, _ in variants], dtype=np.int64)
         weights = np.array([weight for _, weight in variants])
         among = np.arange(len(self._row))
@@ -98,7 +100,9 @@ class ScoreTable:
         key = (hypothesis.metric, hypothesis.unsigned, scored.tobytes())
         values = self.mean[np.ix_(scored, columns)] @ weights
         values, filled = (np.where(np.abs(sums) <= TIE, 0.0, sums) for sums in (values, filled))
-        return Sample(tuple(self.questions[scored]), values, tuple(self.questions[asked]), filled, n_failed, key)
+        return Sample(
+            tuple(self.questions[scored]), values, tuple(self.questions[asked]), filled, n_failed, key, self.scale
+        )
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ def answers(
     """
     options = options or Options()
     check_correction(options.correction)
-    scales, compared = summaries.scales_of(scores, options.scales), differences(scores, hypotheses, options)
+    compared = differences(scores, hypotheses, options)
     samples = {one: sample for one, (sample, _) in compared.items()}
     found: dict[Hypothesis, Answer] = {}
     tested: dict[Hashable, _Tested] = {}
@@ -130,7 +134,7 @@ def answers(
         members = {one.key: one for one in samples.values() if (one.key in primary) is (name == "primary")}
         tested |= _tested(members, name, options)
     for one, (sample, difference) in compared.items():
-        scale, test, failures = scales[one.metric], tested[sample.key], None
+        test, failures = tested[sample.key], None
         noise = (options.noise or {}).get(one.metric)
         squares = sum(weight**2 for _, weight in one.weights)  # what the noise of single scores is multiplied with
         floor = None if noise is None else noise_floor(noise, difference.n, squares).value
@@ -138,7 +142,7 @@ def answers(
             mean = float(sample.filled.mean()) if len(sample.filled) else None
             failures = WithFailures(mean, test.with_failures)
         numbers = (test.p_value, test.p_corrected, test.family, failures)
-        found[one] = Answer(difference, *numbers, floor, scale.higher_is_better)
+        found[one] = Answer(difference, *numbers, floor, sample.scale.higher_is_better)
     nothing = Answer(PairedDifference(None, None, None, 0, 0, 0, 0), None, None)
     return {one: found.get(one, nothing) for one in hypotheses}
 
@@ -160,7 +164,7 @@ def differences(
         groups = [summaries.cluster_labels(one.questions, options.clusters) for one in samples.values()]
     pairs = [(one.values, np.zeros(len(one.values))) for one in samples.values()]
     sizes = [sum(weight for _, weight in one.weights if weight > 0) for one in samples]
-    widths = [scales[one.metric].width for one in samples]
+    widths = [one.scale.width for one in samples.values()]
     reach = [None if width is None else width * size for width, size in zip(widths, sizes, strict=True)]
     found = zip(samples.values(), paired_differences(pairs, clusters=groups, reach=reach), strict=True)
     return dict(zip(samples, found, strict=True))

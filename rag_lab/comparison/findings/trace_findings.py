@@ -101,16 +101,15 @@ class StateName(NamedTuple):
     meaning: str
 
 
-STATE_NAMES: dict[State, StateName] = {
+_NAMES: dict[State, StateName] = {
     state: StateName(known["name"], known["short"], known["meaning"]) for state, known in _STATES.items()
 }
-
 _UNASKED = StateName(*_STATES["not_answered"]["unasked"])
 
 
 def state_names(found: Waterfall) -> Mapping[State, StateName]:
     """Return the names of the states in which pieces of a run ended, in the order of the pipeline."""
-    names = STATE_NAMES if found.asks_reader else STATE_NAMES | {"not_answered": _UNASKED}
+    names = _NAMES if found.asks_reader else _NAMES | {"not_answered": _UNASKED}
     return {state: names[state] for state in found.states}
 
 
