@@ -38,11 +38,19 @@ _LOOK_S = 0.01  # whether a kernel has ended
 _SOCKET_FOLDER_CHARS = 80  # the path of a socket may have about 100
 _LAUNCHER = ["-P", "-m", "ipykernel_launcher"]
 _REPLY_S = 1.0
+_RECONNECT_MS = 5
 _STATUS_S = 0.2
 
 
 class ReadyClient(AsyncKernelClient):
-    """A kernel is ready when it has answered, and its other channel has said that it is idle again."""
+    """A kernel is ready when it has answered, and its other channel has said that it is idle again.
+
+    The first connection comes before a kernel listens, and is tried again after the interval, which is 100 ms.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.context.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
 
     async def _async_wait_for_ready(self, timeout: float | None = None) -> None:
         ends_s = time.monotonic() + (math.inf if timeout is None else timeout)

@@ -205,10 +205,13 @@ def serve_jobs(wire: socket.socket) -> None:
     for name in _UNUSED:
         if sys.modules[name] is None:
             del sys.modules[name]
+    from nbformat.validator import get_validator
+
     from rag_lab.report.page.templates import environment
     from rag_lab.statistics.intervals import draw_ahead
 
-    for name in _TEMPLATES:  # compiled before they are needed
+    get_validator()  # compiled before it is needed, as the templates
+    for name in _TEMPLATES:
         environment().get_template(name)
     gc.freeze()
     gc.enable()
