@@ -10,7 +10,7 @@ from rag_lab._kit.observability import work_now
 from rag_lab.evaluation.evaluate import evaluate
 from rag_lab.evaluation.registry import reads_of
 from rag_lab.experiment.forecast.describe import describe
-from rag_lab.experiment.forecast.work import Tally, dry_traces
+from rag_lab.experiment.forecast.work import Tally, dry_traces, walk
 from rag_lab.memory import results
 from rag_lab.memory.ledger import Ledger
 from rag_lab.memory.results import Memory, Replayed
@@ -381,7 +381,8 @@ def test_the_dry_run_walks_the_stages_that_run(tmp_path, doubles):
     for metrics, has_context in ([["retrieval.mrr@10"], False], [[CONTEXT], True]):
         plan = write_plan(tmp_path, factors={}, base=SILENT, metrics=metrics)
         pipeline = Pipeline.planned(plan.variants[0].config, plan.dataset)
-        foreseen = dry_traces(pipeline, plan.dataset.questions, 0, set(), reads_of(metrics, ()), Tally())
+        steps = walk(pipeline, plan.dataset.questions, set(), reads_of(metrics, ()))
+        foreseen = dry_traces(pipeline, plan.dataset.questions, 0, steps, Tally())
         walked = {record.stage for each in foreseen for record in each.trace.stages}
         assert ("context" in walked) == has_context
 

@@ -11,7 +11,7 @@ from rag_lab.corpus.corpus_index import CorpusIndex
 from rag_lab.evaluation import custom_metric, evaluate, registry
 from rag_lab.evaluation.metric import CostlyMetric, Tools
 from rag_lab.experiment.forecast import work as planned
-from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, counted_tokens, dry_traces, no_work
+from rag_lab.experiment.forecast.work import PartialTrace, Tally, Work, counted_tokens, dry_traces
 from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.questions import SEARCHES
 from rag_lab.experiment.race import round_plan, with_variants
@@ -20,6 +20,7 @@ from rag_lab.memory.results import Memory
 from rag_lab.models import remembered_vectors, shared, truncation
 from rag_lab.models.protocols import with_least_thinking
 from rag_lab.pipeline import Pipeline
+from rag_lab.records import Question
 
 MOST_REPLY_TOKENS = 1024  # of a judge, for RAGAs' prompts
 
@@ -57,13 +58,25 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: planned.PlanTree | None = N
         built = [registry.build_metric(name, tools) for name in experiment.metrics]
         judged = [metric for metric in built if isinstance(metric, CostlyMetric) and "judge" in metric.needs]
         metrics += [metric.name for metric in judged]
-        pipeline: Pipeline | None = None
-        varied = {key for variant in plan.variants for key in variant.changes}
+        pipelines, walks, repeats = list[Pipeline](), list[list[planned.WalkStep]](), range(experiment.repeats)
+        chosen, answered, located = set(plan.questions), set(plan.answered), dict[Path, list[Question]]()
+        asked = [question for question in plan.dataset.questions if question.question_id in chosen]
         for variant in plan.variants:
+            beside = pipelines[-1] if pipelines else None
+            pipelines.append(Pipeline.planned(variant.config, plan.dataset, home=home, beside=beside))
+            read = registry.reads_of(experiment.metrics, answered if variant.config.answer.is_on else ())
+            walks.append(planned.walk(pipelines[-1], asked, answered, read, scored=bool(judged)))
+        tally.to_come.update((key, repeat) for steps in walks for key, _, _ in steps for repeat in repeats)
+        varied = {key for variant in plan.variants for key in variant.changes}
+        for variant, pipeline, walk in zip(plan.variants, pipelines, walks, strict=True):
             known = {(work.purpose, work.model, work.unit): work.n for work in tally.work}
-            pipeline = Pipeline.planned(variant.config, plan.dataset, home=home, beside=pipeline)
             stages += [stage.name for stage in pipeline.stages]
-            traces = _dry_variant(plan, pipeline, tally, scored=bool(judged))
+            _count_index(pipeline, tally)
+            index = pipeline.index
+            if walk and index.path not in located:  # a metric may read where the evidence lies
+                located[index.path] = pipeline.locate(asked)[0] if index.is_built else asked
+            begin = located.get(index.path, ())
+            traces = [one for repeat in repeats for one in dry_traces(pipeline, begin, repeat, walk, tally)]
             for metric in judged:
                 _count_scores(metric, traces, scores, tally, experiment.judge or "")
             if tree is not None:
@@ -80,8 +93,8 @@ def dry_run(plans: Sequence[Plan], home: Path, tree: planned.PlanTree | None = N
     return sorted(tally.work, key=lambda work: order.index(work.purpose))
 
 
-def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) -> list[PartialTrace]:
-    """Count the index and the stages of one variant and return its traces, as far as anybody reads them."""
+def _count_index(pipeline: Pipeline, tally: Tally) -> None:
+    """Count the chunks, or the files, that a variant's index is to be made of."""
     config, index = pipeline.config, pipeline.index
     if not index.is_built:  # a model reads or splits the files: the chunks are not known yet, and files count
         if tally.is_new(str(index.path)):
@@ -106,18 +119,6 @@ def _dry_variant(plan: Plan, pipeline: Pipeline, tally: Tally, *, scored: bool) 
             is_priced = price_of(name, embeds=True) not in (None, "free")
             n_tokens = sum(map(truncation.estimated_tokens, new)) if is_priced else 0
             tally.add(replace(work, embedded_tokens=n_tokens, embedded_chars=sum(map(len, new))))
-    if not scored and not any(map(no_work, pipeline.stages)):
-        return []
-    answered, chosen = set(plan.answered), set(plan.questions)
-    asked = [question for question in plan.dataset.questions if question.question_id in chosen]
-    if index.is_built:  # a metric may read where the evidence lies
-        asked = pipeline.locate(asked)[0]
-    read = registry.reads_of(plan.experiment.metrics, answered if config.answer.is_on else ())
-    return [
-        each
-        for repeat in range(plan.experiment.repeats)
-        for each in dry_traces(pipeline, asked, repeat, answered, read, tally, scored=scored)
-    ]
 
 
 def _count_contexts(index: CorpusIndex, tally: Tally) -> None:

@@ -33,6 +33,7 @@ from rag_lab.stages.stage import ChatStage, CheckedStage, CustomStage, Outcome, 
 
 _SUMS = ("n", "remembered", "tokens_in", "tokens_out", "thinking_tokens", "embedded_tokens", "embedded_chars")
 Step = tuple[str, str]  # a stage's name and the digest of what it does
+WalkStep = tuple[str, Stage, list[int]]  # what the traces behind it depend on, and the places that pass it
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,20 @@ class Work:
         return self.tokens_in + self.tokens_out
 
 
+@dataclass(frozen=True, slots=True)
+class PartialTrace:
+    """A trace as far as it is known; `open` are the fields that wait for a result, each with that result's key."""
+
+    trace: Trace
+    open: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Tally:
     """The work of a whole plan: each result is counted once, whichever variants need it."""
 
+    to_come: Counter[tuple[str, int]] = field(default_factory=Counter)  # variants, by a step of theirs and repeat
+    walked: dict[tuple[str, int], list[PartialTrace]] = field(default_factory=dict)  # that are to come once more
     _seen: set[str] = field(default_factory=set)
     _work: dict[tuple[str, str, str], Work] = field(default_factory=dict)
 
@@ -157,37 +168,40 @@ _CHARS_A_TOKEN = 3  # of a context that is not there yet
 _OWN = (CustomStage, CustomSearch, CheckedStage)  # what they cost nobody knows before, and they are not run to find out
 
 
-@dataclass(frozen=True, slots=True)
-class PartialTrace:
-    """A trace as far as it is known; `open` are the fields that wait for a result, each with that result's key."""
-
-    trace: Trace
-    open: Mapping[str, str] = field(default_factory=dict)
-
-
-def dry_traces(
-    pipeline: Pipeline,
-    questions: Sequence[Question],
-    repeat: int,
-    answered: set[str],
-    read: Read,
-    tally: Tally,
-    *,
-    scored: bool = True,
-) -> list[PartialTrace]:
-    """Return the traces that `pipeline.run` would, as far as they are known, and put the work to be done in `tally`.
+def walk(
+    pipeline: Pipeline, questions: Sequence[Question], answered: set[str], read: Read, *, scored: bool = True
+) -> list[WalkStep]:
+    """Return the stages that `pipeline.run` would pass, in order, each with what the traces behind it depend on.
 
     Where they are not `scored` by a judge, nobody reads them: the walk ends at the last stage that has work to count.
     """
-    traces = [PartialTrace(Trace(question, repeat)) for question in questions]
-    walk = _Walk(pipeline, tally)
-    steps = list(pipeline.steps(questions, answered, read))
+    steps, key, found = list(pipeline.steps(questions, answered, read)), str(pipeline.index.path), list[WalkStep]()
     while steps and not scored and not no_work(steps[-1][0]):
         steps.pop()
     for stage, places in steps:
-        passed = walk.pass_through(stage, [traces[place] for place in places])
-        for place, each in zip(places, passed, strict=True):
-            traces[place] = each
+        key = digest([key, stage.name, stage.identity(), places])
+        found.append((key, stage, places))
+    return found
+
+
+def dry_traces(
+    pipeline: Pipeline, questions: Sequence[Question], repeat: int, steps: Sequence[WalkStep], tally: Tally
+) -> list[PartialTrace]:
+    """Return the traces of a walk, as far as they are known, and put the work to be done in `tally`."""
+    traces = [PartialTrace(Trace(question, repeat)) for question in questions]
+    ahead = _Walk(pipeline, tally)
+    for digested, stage, places in steps:
+        key = (digested, repeat)
+        if key in tally.walked:
+            traces = tally.walked[key]
+        else:
+            passed, traces = ahead.pass_through(stage, [traces[place] for place in places]), [*traces]
+            for place, each in zip(places, passed, strict=True):
+                traces[place] = each
+            tally.walked[key] = traces
+        tally.to_come[key] -= 1
+        if tally.to_come[key] <= 0:
+            del tally.walked[key]
     return traces
 
 

@@ -10,7 +10,7 @@ from small_dataset import write_dataset
 
 import rag_lab as rl
 from rag_lab.config import PipelineConfig
-from rag_lab.experiment.forecast.work import Tally, dry_traces
+from rag_lab.experiment.forecast.work import Tally, dry_traces, walk
 from rag_lab.models import shared
 from rag_lab.records import Question
 from rag_lab.testing import HashEmbedder, ScriptedChat
@@ -70,7 +70,8 @@ def test_a_dry_run_calls_nothing_and_says_that_it_does_not_know(pipeline):
         return []
 
     tally = Tally()
-    dry_traces(pipeline.replace(search=find), [Question("q", "oven?")], 0, set(), lambda _: (), tally)
+    pipeline, asked = pipeline.replace(search=find), [Question("q", "oven?")]
+    dry_traces(pipeline, asked, 0, walk(pipeline, asked, set(), lambda _: ()), tally)
     (work,) = tally.work
     assert calls == []
     assert (work.unit, work.n, work.cost_usd, work.minutes) == ("question", 1, None, None)
