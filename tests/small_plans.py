@@ -204,7 +204,7 @@ def values_here(path, out):
     """The scores of a sweep whose variants run in this process: what other ways of running are compared with."""
     with MonkeyPatch.context() as patch:
         run_jobs_here(patch)
-        patch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+        patch.setattr("rag_lab.report.page.report_page.write_report", lambda path, **_: path)
         return values(sweep(path, out, progress=False))
 
 

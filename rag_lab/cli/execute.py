@@ -15,7 +15,6 @@ from rag_lab.experiment.plan import Plan, plan
 from rag_lab.experiment.run import sweep
 from rag_lab.experiment.run.outputs import failures
 from rag_lab.experiment.run.run_options import RunOptions, as_jobs
-from rag_lab.experiment.run.run_variants import preload
 from rag_lab.models.shared import small_model_note
 from rag_lab.runs.omissions import asked_sentence
 from rag_lab.runs.run_folder import RunFolder
@@ -51,7 +50,6 @@ def run_with_status(
 
     Without `yes`, who sits at a terminal is asked before what takes long.
     """
-    preload(checked)  # while this process looks at what models would cut
     left_out = [asked_sentence(len(checked.questions), checked.left_out)] if checked.left_out else []
     found, unmeasured = caveats.truncations_of(checked), caveats.not_applicable_sentences(checked)
     # Where the sweep refuses what is cut, it says so itself, and does not start.

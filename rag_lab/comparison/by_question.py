@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -27,6 +28,7 @@ Runs = dict[Key, tuple[str, Trace]]  # with the letter
 Scores = dict[Key, dict[str, tuple[Any, str, str]]]  # metric: value, status, reason
 _COLUMNS = ["question_id", "variant_id", "repeat", "metric", "value", "status", "reason"]
 _UNKNOWN = WhyFailed()
+_PLACE = attrgetter("source", "page")
 RebuiltPrompt = Callable[[Trace], str]  # empty where the model was not asked
 
 
@@ -360,7 +362,7 @@ def question_values(tables: RunTables) -> QuestionValues:
                 at = row[trace.question.question_id]
                 answers[at][place] = None if trace.answer is None else answer_words(trace.answer.text)
                 seen = trace.passages or trace.ranked[:final_k]
-                read[at][place] = frozenset((one.source, one.page) for one in seen) if trace.failure is None else None
+                read[at][place] = frozenset(map(_PLACE, seen)) if trace.failure is None else None
             statuses = {record.status for record in trace.stages}
             mark = FALLBACK * ("fallback" in statuses) + STAGE_FAILED * ("failed" in statuses)
             if trace.answer is not None:

@@ -176,8 +176,11 @@ def read_comparison(
     pairs: Pairs = "baseline",
     margins: Mapping[str, float] | None = None,
     without_known: float | None = None,
+    read: Mapping[str, list[Trace]] | None = None,
 ) -> Comparison:
     """Read the run in `run_dir` and compare its variants, as `rag_lab.compare` does; `margins` are given post hoc.
+
+    Traces of variants that were `read` are not read again.
 
     Raises:
         RagLabError: if the folder is no run, has no scores yet, or an option is unknown.
@@ -187,7 +190,8 @@ def read_comparison(
         raise ConfigError(unknown_name("choice of pairs", pairs, get_args(Pairs)))
     run = with_margins(RunFolder.open(run_dir), margins or {})
     known: Questions = {}  # what variants know of a question alike is stored once
-    traces: Mapping[str, list[Trace]] = {plan.variant_id: run.traces(plan.variant_id, known) for plan in run.variants}
+    names, read = [plan.variant_id for plan in run.variants], read or {}
+    traces: Mapping[str, list[Trace]] = {v: read[v] if v in read else run.traces(v, known) for v in names}
     scores = run.scores()
     if without_known is not None:
         run, traces, scores = bounds.without_known_questions((run, traces, scores), without_known)
@@ -235,7 +239,7 @@ def read_comparison(
 def with_answers(tables: Comparison) -> Comparison:
     """Return the comparison with its differences: all that will be shown of it is tested at once."""
     run, scores, effects = tables.run, tables.quality_scores, tables.planned_effects
-    scored = set(scores["variant_id"])
+    scored = set(scores["variant_id"].unique())
     variants = [plan.variant_id for plan in tables.variants if plan.variant_id in scored]
     if tables.pairs == "all":
         wanted = pairs_among(variants, "all")

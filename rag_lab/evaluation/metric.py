@@ -126,9 +126,6 @@ class Metric(Protocol):
     def needs(self) -> Needs:
         """What a trace must have, and which models the metric uses."""
 
-    def identity(self) -> Mapping[str, Any]:
-        """Return everything but the trace that can change the value, as JSON values."""
-
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order. What is wrong with one trace is a score, never an exception."""
 
@@ -136,6 +133,9 @@ class Metric(Protocol):
 @runtime_checkable
 class CostlyMetric(Metric, Protocol):
     """A metric whose values are remembered one by one: models are asked for them, or libraries loaded."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return everything but the trace that can change the value, as JSON values."""
 
     @property
     def batch_size(self) -> int:
@@ -164,11 +164,6 @@ class TraceMetric:
     name: str
     needs: Needs
     compute: Callable[[Trace], float | Gap]
-    version: int = 1  # grows when the function's meaning changes
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the name and the version."""
-        return {"metric": self.name, "version": self.version}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order."""
@@ -176,12 +171,12 @@ class TraceMetric:
         return [scored(trace, self.name, value) for trace, value in zip(traces, found, strict=True)]
 
 
-def family_of(*measures: tuple[MetricInfo, Callable[[Trace], float | Gap], int]) -> Family:
-    """Return a family of metrics that are functions of one trace: each with its function and the version of that."""
-    computed = {info.name: (compute, version) for info, compute, version in measures}
+def family_of(*measures: tuple[MetricInfo, Callable[[Trace], float | Gap]]) -> Family:
+    """Return a family of metrics that are functions of one trace, each with its function."""
+    computed = {info.name: compute for info, compute in measures}
     return Family(
-        [info for info, _, _ in measures],
-        lambda name, info, argument, tools: TraceMetric(name, info.needs, *computed[info.name]),
+        [info for info, _ in measures],
+        lambda name, info, argument, tools: TraceMetric(name, info.needs, computed[info.name]),
     )
 
 

@@ -13,13 +13,11 @@ has to cover it. Where only its page or file is known, the passage counts if at 
 holds on average as many passages as its text amounts to.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any
 
-from rag_lab._kit.registry import version
 from rag_lab.data.labels import distinct
 from rag_lab.evaluation import metric
 from rag_lab.records import Evidence, Hit, Passage, Score, Trace
@@ -157,10 +155,6 @@ class RetrievalMetric:
     by_item: bool = False
     needs: metric.Needs = _NEEDS
 
-    def identity(self) -> Mapping[str, Any]:
-        """Return the name, and the versions of the relevance rule and of what computes the measure."""
-        return {"metric": self.name, "version": 5, "ir_measures": version("ir-measures")}
-
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; all are computed in one call of ir_measures."""
         gaps = [metric.find_gap(trace, self.needs) for trace in traces]
@@ -198,10 +192,6 @@ class StabilityMetric:
     name: str
     k: int
     needs: metric.Needs = frozenset({"ranking"})
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the name and the version."""
-        return {"metric": self.name, "version": 1}
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order; a repeat that failed is in no pair."""

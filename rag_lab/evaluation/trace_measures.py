@@ -65,9 +65,8 @@ ANSWERS = metric.family_of(
     (
         metric.info_of("answer.exact_match", _WITH_REFERENCE),
         partial(_against_references, compare=lambda ours, wanted: float(normalize(ours) == normalize(wanted))),
-        2,
     ),
-    (metric.info_of("answer.token_f1", _WITH_REFERENCE), partial(_against_references, compare=token_f1), 2),
+    (metric.info_of("answer.token_f1", _WITH_REFERENCE), partial(_against_references, compare=token_f1)),
     (
         metric.info_of("answer.abstention", _OF_ANSWER),
         lambda trace: (
@@ -75,12 +74,10 @@ ANSWERS = metric.family_of(
             if trace.has_nothing_to_read
             else float(_answer(trace).abstained != trace.question.answerable)
         ),
-        2,
     ),
     (
         metric.info_of("answer.words", _OF_ANSWER, high=None, higher_is_better=False, is_cost=True),
         lambda trace: float(len(_answer(trace).text.split())),
-        1,
     ),
 )
 
@@ -124,10 +121,10 @@ def _citations(trace: Trace) -> tuple[list[Passage], int]:
 
 
 CITATIONS = metric.family_of(
-    (metric.info_of("citations.precision", _WITH_EVIDENCE), _precision, 2),
-    (metric.info_of("citations.recall", _WITH_EVIDENCE), _recall, 3),
-    (metric.info_of("citations.validity", _OF_ANSWER), lambda trace: _share_cited(trace, lambda _: True), 1),
-    (metric.info_of("citations.quotes_verified", _OF_ANSWER), _quotes_verified, 1),
+    (metric.info_of("citations.precision", _WITH_EVIDENCE), _precision),
+    (metric.info_of("citations.recall", _WITH_EVIDENCE), _recall),
+    (metric.info_of("citations.validity", _OF_ANSWER), lambda trace: _share_cited(trace, lambda _: True)),
+    (metric.info_of("citations.quotes_verified", _OF_ANSWER), _quotes_verified),
 )
 
 

@@ -35,7 +35,8 @@ def run_identities(plan: Plan, notebook: Path) -> dict[str, str]:
     """
     with modules_from(plan.folder):  # custom metrics also by their source
         named = zip(plan.metrics, plan.experiment.metrics, strict=True)
-        metrics = [dict(build_metric(name, Tools()).identity()) if known.is_custom else name for known, name in named]
+        built: list[Any] = [build_metric(name, Tools()) if known.is_custom else name for known, name in named]
+        metrics = [one if isinstance(one, str) else dict(one.identity()) for one in built]
     shared = {
         "dataset": plan.dataset.digest,
         "states": sorted((folder.name, state.digest) for folder, state in plan.states.items()),

@@ -215,7 +215,7 @@ class RunFolder:
             raise RagLabError(f"{self.path} has no {SCORES_FILE} yet; run the sweep again and it goes on from there.")
         scores = read_scores(*([path] if path.is_file() else parts))
         ids = [variant.variant_id for variant in self.variants]
-        if strangers := sorted(set(scores["variant_id"]) - set(ids)):
+        if strangers := sorted(set(scores["variant_id"].unique()) - set(ids)):
             raise DamagedFile(path, f"it holds scores of {strangers[0]}, which is none of the variants planned")
         return scores
 

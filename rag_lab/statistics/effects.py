@@ -307,7 +307,7 @@ class Effect:
 
 def design_effects(scores: pd.DataFrame, factors: Factors, primary: Any = None) -> list[Effect]:
     """Return the effects that a design can show in every metric; `primary` decides, the first metric where None."""
-    metrics = list(dict.fromkeys(scores["metric"]))
+    metrics = scores["metric"].unique().tolist()
     first = metrics[0] if primary is None and metrics else primary
     return [
         Effect(metric, contrast, metric == first and contrast.kind in PRIMARY_KINDS)

@@ -66,10 +66,10 @@ class ScoreTable:
     """The scores of one metric as questions x variants, from the rows of `per_question`; sorted by name."""
 
     def __init__(self, rows: pd.DataFrame, scale: summaries.Scale = summaries.SHARE) -> None:
-        order = sorted(set(rows["question_id"]), key=str)
+        order = sorted(rows["question_id"].unique(), key=str)
         self._row = {question: place for place, question in enumerate(order)}
         self.questions = np.array(order, dtype=object)
-        self._column = {variant: place for place, variant in enumerate(sorted(set(rows["variant_id"]), key=str))}
+        self._column = {variant: place for place, variant in enumerate(sorted(rows["variant_id"].unique(), key=str))}
         where = rows["question_id"].map(self._row).to_numpy(), rows["variant_id"].map(self._column).to_numpy()
         self.mean = self._spread(rows["mean"], where)
         self.lost = self._spread(rows["lost"], where)
@@ -260,9 +260,9 @@ def pairs_among(variants: Sequence[Any], pairs: Pairs) -> list[tuple[Any, Any]]:
 
 def score_pairs(scores: pd.DataFrame, pairs: Sequence[tuple[Any, Any]], primary: Any = None) -> list[Pair]:
     """Return each pair in each metric that its variant has rows for; `primary` decides, the first metric where None."""
-    metrics = list(dict.fromkeys(scores["metric"]))
+    metrics = scores["metric"].unique().tolist()
     first = metrics[0] if primary is None and metrics else primary
-    there = set(zip(scores["variant_id"], scores["metric"], strict=True))
+    there = set(scores[["variant_id", "metric"]].drop_duplicates().itertuples(index=False, name=None))
     return [
         Pair(variant, metric, against, metric == first)
         for variant, against in pairs

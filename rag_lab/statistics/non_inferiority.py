@@ -19,7 +19,7 @@ mean of zero, n units are drawn, and the test is made as it will be, with the un
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -277,19 +277,29 @@ class MarginSample:
     scale: summaries.Scale
     margin: float
 
-    def answer(self, weights: Weights) -> NotWorse:
-        """Return whether the weighted sum is not below minus the margin on average."""
-        observed = self.observed(weights)
-        if isinstance(observed, str):
-            return NotWorse(0, 0, None, self.margin, None, observed)
-        column, reach, n_failed = observed
-        n = column.n
-        mean = self.scale.sign * column.mean if n else None
-        if len(column.sums) < 2:
-            what = f"{n} questions in one cluster" if n > 1 else "one question" if n else "no question"
-            return NotWorse(n, n_failed, mean, self.margin, None, f"{what} cannot show that a loss is small")
-        p_value = p_not_worse(column.sums[:, None], column.counts, self.margin, reach)[0]
-        return NotWorse(n, n_failed, mean, self.margin, float(p_value))
+    def answers(self, contrasts: Mapping[Any, Weights]) -> dict[Any, NotWorse]:
+        """Return for each contrast whether its weighted sum is not below minus the margin on average."""
+        found: dict[Any, NotWorse] = {}
+        alike: dict[tuple[bytes, float], dict[Any, Units]] = {}  # on units of the same sizes: tested at once
+        for key, weights in contrasts.items():
+            observed = self.observed(weights)
+            if isinstance(observed, str):
+                found[key] = NotWorse(0, 0, None, self.margin, None, observed)
+                continue
+            column, reach, n_failed = observed
+            n, why = column.n, ""
+            mean = self.scale.sign * column.mean if n else None
+            if len(column.sums) >= 2:
+                alike.setdefault((column.counts.tobytes(), reach), {})[key] = column
+            else:
+                what = f"{n} questions in one cluster" if n > 1 else "one question" if n else "no question"
+                why = f"{what} cannot show that a loss is small"
+            found[key] = NotWorse(n, n_failed, mean, self.margin, None, why)
+        for (_, reach), columns in alike.items():
+            sums, counts = zip(*((column.sums, column.counts) for column in columns.values()), strict=True)
+            p_values = p_not_worse(np.stack(sums, axis=1), counts[0], self.margin, reach).tolist()
+            found |= {key: replace(found[key], p_value=p) for key, p in zip(columns, p_values, strict=True)}
+        return found
 
     def observed(self, weights: Weights) -> tuple[Units, float, int] | str:
         """Return the differences, how large one can be, and how many questions failed; or why nothing can be tested."""
@@ -358,7 +368,7 @@ def not_worse(
     """
     rows: list[tuple[Any, ...]] = []
     for metric, sample in margin_samples(scores, margins, scales, clusters).items():
-        found = {key: sample.answer(weights) for key, weights in contrasts.items()}
+        found = sample.answers(contrasts)
         rows += [(key, metric, *rest) for key, rest in zip(found, _corrected(list(found.values())), strict=True)]
     return summaries.frame(rows, NOT_WORSE_COLUMNS)
 
@@ -414,7 +424,7 @@ def not_worse_than_best(
         scored = [one for one in variants if one in sample.columns and sample.scored[:, sample.columns[one]].any()]
         for variant in variants:
             rivals = [other for other in scored if other != variant]
-            others = {rival: sample.answer({variant: 1.0, rival: -1.0}) for rival in rivals}
+            others = sample.answers({rival: {variant: 1.0, rival: -1.0} for rival in rivals})
             # The one that shows least; nothing is shown where there is no p-value.
             worst = max(others, key=lambda other: 2.0 if (p := others[other].p_value) is None else p, default=None)
             against.append(worst)

@@ -188,9 +188,9 @@ def summary(
         numbers = questions.groupby(CELL, sort=False).ngroup().to_numpy()
         places = np.argsort(numbers, kind="stable")
         parts = np.split(places, np.flatnonzero(np.diff(numbers[places])) + 1)
-        named = list(zip(questions["variant_id"], questions["metric"], strict=True))
+        named = questions[CELL].iloc[[part[0] for part in parts]].itertuples(index=False, name=None)
         columns = [questions[each.name].to_numpy() for each in fields(_Cell)]
-        cells = [(named[part[0]], _Cell(*(column[part] for column in columns))) for part in parts]
+        cells = [(key, _Cell(*(column[part] for column in columns))) for key, part in zip(named, parts, strict=True)]
     groups = (
         None if clusters is None else [cluster_labels(cell.question_id[cell.scored], clusters) for _, cell in cells]
     )
@@ -240,7 +240,7 @@ def ranking(scores: pd.DataFrame, metric: str, scale: Scale = SHARE) -> pd.DataF
             to which the metric does not apply is not asked
     """
     ours = per_question(scores, [metric])
-    variants = list(dict.fromkeys(scores["variant_id"]))
+    variants = scores["variant_id"].unique().tolist()
     is_bounded = scale.low is not None or scale.high is not None
     if is_bounded and scales_of(scores, {metric: scale}).get(metric, scale) != scale:
         raise ConfigError(f"{metric} has scores beyond its range; give a scale that holds them, or `UNKNOWN`.")

@@ -9,9 +9,9 @@ information retrieval"). An analyzer named after a language then takes words to 
 Each index is kept in the index of its corpus and built when first asked for.
 
 `bm25` is Okapi BM25 with Lucene's idf, scored when the index is built (bm25s; Lù 2024, "BM25S", section 2): k1 = 1.5
-and b = 0.75; a term that stands twice in the query counts twice. `tfidf` is TF-IDF with cosine similarity, as
-scikit-learn defines it: smoothed idf, rows of unit length; the fitted vectorizer is kept as its vocabulary (JSON), idf
-and document matrix (arrays), never as a pickle.
+and b = 0.75; a term that stands twice in the query counts twice. `tfidf` is TF-IDF with cosine similarity, to
+the last digit as scikit-learn defines it, whose import takes longer than a search: smoothed idf, ln((1 + texts) /
+(1 + texts with the term)) + 1, rows of unit length. Vocabulary (JSON), idf and document matrix (arrays) are kept.
 """
 
 import json
@@ -20,7 +20,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
@@ -181,15 +181,16 @@ class BM25Index(SparseIndex):
 class TfidfIndex(SparseIndex):
     """A TF-IDF index in a folder."""
 
-    library: ClassVar[str] = "scikit-learn"
+    library: ClassVar[str] = "scipy"
 
     def __init__(self, path: Path) -> None:
         import scipy.sparse
 
         super().__init__(path)
         saved = json.loads((path / _TERMS_FILE).read_text(encoding="utf-8"))
-        self._vectorizer = _vectorizer(saved["analyzer"], saved["vocabulary"])
-        self._vectorizer.idf_ = np.load(path / "idf.npy", allow_pickle=False)
+        self._analyzer: Analyzer = saved["analyzer"]
+        self._columns = {term: column for column, term in enumerate(saved["vocabulary"])}
+        self._idf = np.load(path / "idf.npy", allow_pickle=False)
         self._matrix = scipy.sparse.load_npz(path / "matrix.npz")  # the documents' unit rows as columns, (n_terms, n)
 
     @classmethod
@@ -199,17 +200,15 @@ class TfidfIndex(SparseIndex):
 
         path.mkdir(parents=True)
         (path / _IDS_FILE).write_text(json.dumps(list(ids)), encoding="utf-8")
-        vectorizer = _vectorizer(analyzer)
-        try:
-            matrix = vectorizer.fit_transform(texts)
-        except ValueError:  # no text has a term: a vocabulary of the empty term alone, which no query has
-            vectorizer = _vectorizer(analyzer, [""])
-            matrix = vectorizer.fit_transform(texts)
-        vocabulary = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.get)
+        found = terms(texts, analyzer)
+        vocabulary = sorted(set(chain.from_iterable(found)))
+        counts = _counts(found, {term: column for column, term in enumerate(vocabulary)})
+        having = np.bincount(counts.indices, minlength=len(vocabulary)).astype(np.float32)
+        idf = np.log(np.float32(len(texts) + 1) / (having + 1)) + 1
         saved = json.dumps({"analyzer": analyzer, "vocabulary": vocabulary}, ensure_ascii=False)
         (path / _TERMS_FILE).write_text(saved, encoding="utf-8")
-        np.save(path / "idf.npy", vectorizer.idf_, allow_pickle=False)
-        scipy.sparse.save_npz(path / "matrix.npz", matrix.T.tocsr(), compressed=False)
+        np.save(path / "idf.npy", idf, allow_pickle=False)
+        scipy.sparse.save_npz(path / "matrix.npz", _unit_rows(counts, idf).T.tocsr(), compressed=False)
 
     def search(self, texts: Sequence[str], k: int) -> Found:
         """See `SparseIndex`."""
@@ -218,17 +217,33 @@ class TfidfIndex(SparseIndex):
     def _cosines(self, texts: Sequence[str]) -> Iterator[npt.NDArray[np.float32]]:
         """Give the cosines of each query with all n texts."""
         for part in batches(len(texts), _QUERIES_AT_ONCE):
-            product = (self._vectorizer.transform(texts[part]) @ self._matrix).tocsr()
+            counts = _counts(terms(texts[part], self._analyzer), self._columns)
+            product = (_unit_rows(counts, self._idf) @ self._matrix).tocsr()
             for start, end in pairwise(product.indptr):
                 cosines = np.zeros(product.shape[1], np.float32)
                 cosines[product.indices[start:end]] = product.data[start:end]
                 yield cosines
 
 
-def _vectorizer(analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> Any:
-    from sklearn.feature_extraction.text import TfidfVectorizer
+def _counts(found: Sequence[Sequence[str]], columns: Mapping[str, int]) -> Any:
+    """Return how often each known term stands in each text, a sparse matrix, (texts, terms)."""
+    import scipy.sparse
 
-    return TfidfVectorizer(analyzer=lambda text: terms([text], analyzer)[0], vocabulary=vocabulary, dtype=np.float32)
+    known = [[columns[term] for term in some if term in columns] for some in found]
+    indices = np.fromiter(chain.from_iterable(known), np.int32)
+    starts = np.cumsum([0, *map(len, known)])
+    ones = np.ones(len(indices), np.float32)
+    counts = scipy.sparse.csr_matrix((ones, indices, starts), shape=(len(known), len(columns)))
+    counts.sum_duplicates()
+    return counts
+
+
+def _unit_rows(counts: Any, idf: npt.NDArray[np.float32]) -> Any:
+    """Return the counts times idf, in rows of length one; a row without a term stays as it is."""
+    counts.data *= idf[counts.indices]
+    row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    counts.data = (counts.data / np.sqrt(np.bincount(row, counts.data**2))[row]).astype(np.float32)
+    return counts
 
 
 SPARSE: dict[SparseName, type[SparseIndex]] = {"bm25": BM25Index, "tfidf": TfidfIndex}

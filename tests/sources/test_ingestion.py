@@ -202,7 +202,7 @@ def test_what_variants_read_beside_the_data_set_is_one_state_from_start_to_end(t
     change()
     before = {folder.name: Dataset.load(folder, labelled=False).digest for folder in sources}
     run_jobs_here(monkeypatch, change)
-    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path, **_: path)
     base = {
         "corpus": {"folder": str(notices)},
         "retrieval": {"mode": "bm25", "also": str(also)},

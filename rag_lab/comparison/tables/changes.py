@@ -3,9 +3,8 @@
 import re
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 
-from rag_lab.comparison.tables.costs import answered
 from rag_lab.comparison.tables.run_tables import RunTables
 from rag_lab.evaluation.metric import Tools
 from rag_lab.evaluation.registry import build_metric
@@ -32,18 +31,21 @@ def rank_biased_overlap(
     short, long = sorted((list(dict.fromkeys(first)), list(dict.fromkeys(second))), key=len)
     if not short:
         return float(not long)
-    seen: tuple[set[Hashable], set[Hashable]] = (set(), set())
-    overlap, total, weight = 0, 0.0, 1.0
-    at_end_of_short = 0
-    for depth in range(1, len(long) + 1):
-        added = {long[depth - 1], *short[depth - 1 : depth]}
-        seen[0].update(short[depth - 1 : depth])
-        seen[1].add(long[depth - 1])
-        overlap += sum(one in seen[0] and one in seen[1] for one in added)
+    of_short, of_long = set[Hashable](), set[Hashable]()
+    overlap = at_end_of_short = 0
+    total, weight = 0.0, 1.0
+    for depth, one in enumerate(long, start=1):
+        of_long.add(one)
         if depth <= len(short):
+            other = short[depth - 1]
+            of_short.add(other)
+            overlap += (other in of_long) + (other != one and one in of_short)
             at_end_of_short = overlap
-        beyond = at_end_of_short * max(0, depth - len(short)) / len(short)
-        total += (overlap + beyond) / depth * weight
+            total += overlap / depth * weight
+        else:
+            overlap += one in of_short
+            beyond = at_end_of_short * (depth - len(short)) / len(short)
+            total += (overlap + beyond) / depth * weight
         weight *= persistence
     rest = (overlap - at_end_of_short) / len(long) + at_end_of_short / len(short)
     return min(1.0, (1 - persistence) * total + rest * weight)
@@ -147,13 +149,14 @@ def what_changed(tables: RunTables) -> Changes:
         if traces[plan.variant_id]
     }
     before = {(t.question.question_id, t.repeat): t for t in traces[baseline]}
+    took = dict(zip(tables.latency["variant_id"], tables.latency["median_s"], strict=True))
     found: dict[str, list[QuestionChange]] = {}
     variants = []
     for variant in cuts:
         by_page = variant != baseline and baseline in cuts and cuts[variant] != cuts[baseline]
         pairs = [(before.get((t.question.question_id, t.repeat)), t) for t in traces[variant] if variant != baseline]
         found[variant] = [_question(variant, first, second, k, by_page) for first, second in pairs if first is not None]
-        variants.append(_variant(variant, traces[variant], found[variant], by_page))
+        variants.append(_variant(variant, traces[variant], found[variant], by_page, took.get(variant)))
     questions = sorted((one for part in found.values() for one in part), key=lambda one: -one.size)
     largest = {one.question_id: one for one in reversed(questions)}
     ordered = (largest[name] for name in dict.fromkeys(one.question_id for one in questions))
@@ -193,10 +196,14 @@ def _question(variant_id: str, before: Trace, now: Trace, k: int, by_page: bool)
     return QuestionChange(now.question.question_id, variant_id, overlap, shared, answer, differs)
 
 
-def _variant(variant_id: str, traces: Sequence[Trace], found: Sequence[QuestionChange], by_page: bool) -> VariantChange:
+def _variant(
+    variant_id: str, traces: Sequence[Trace], found: Sequence[QuestionChange], by_page: bool, seconds: float | None
+) -> VariantChange:
     overlaps = [one.overlap for one in found if one.overlap is not None]
     changed = [one.answer for one in found if one.answer_differs and one.answer is not None]
-    valid, seconds = _scores("citations.validity", traces), _scores("cost.seconds", answered(traces) or traces)
+    scores = build_metric("citations.validity", Tools()).score(traces)
+    valid = [score.value for score in scores if score.value is not None]
+    records = [trace.stages for trace in traces if trace.stages]
     answers = [trace.answer for trace in traces if trace.answer is not None]
     return VariantChange(
         variant_id=variant_id,
@@ -212,14 +219,10 @@ def _variant(variant_id: str, traces: Sequence[Trace], found: Sequence[QuestionC
         abstained=sum(answer.abstained for answer in answers),
         citations_valid=_mean(valid),
         cites=len(valid),
-        seconds=median(seconds) if seconds else None,
-        tokens=_mean(_scores("cost.tokens", traces)),
-        cost_usd=_mean(_scores("cost.usd", traces)),
+        seconds=seconds,
+        tokens=_mean([sum(one.tokens_in + one.tokens_out for one in some) for some in records]),
+        cost_usd=_mean([sum(one.cost_usd for one in some) for some in records]),
     )
-
-
-def _scores(metric: str, traces: Sequence[Trace]) -> list[float]:
-    return [score.value for score in build_metric(metric, Tools()).score(traces) if score.value is not None]
 
 
 def _mean(values: Collection[float]) -> float | None:

@@ -75,7 +75,7 @@ def planned_studies(tables: RunTables) -> tuple[PlannedStudy, ...]:
     metric = tables.main_metric
     if metric is None or tables.scores.empty:
         return ()
-    scored = set(tables.scores.loc[tables.scores["metric"] == metric, "variant_id"])
+    scored = set(tables.scores.loc[tables.scores["metric"] == metric, "variant_id"].unique())
     values = factor_values({plan.variant_id: plan.changes for plan in tables.variants}, tables.baseline_values)
     settings: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     others_of = {

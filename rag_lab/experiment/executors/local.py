@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -54,6 +53,7 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)  # beside this process's own
     cold: bool = False  # in a process of its own from the start, and in none that is prepared
     cell_minutes: float = CELL_MINUTES  # for which a cell may run
+    waits_for: str = ""  # models behind servers: another job computes meanwhile
     origin: Origin | None = None  # where the job may run on another machine
 
 
@@ -128,12 +128,15 @@ def execute(
     """
     for job in jobs:
         check_parameters(job.notebook, job.parameters)
-    waiting, running = deque(jobs), list[_Running]()
+    waiting, running = [*jobs], list[_Running]()
     start = starter or (starters.pop() if starters else Starter())
     try:
         while waiting or running:
             while waiting and len(running) < n_jobs:
-                job = waiting.popleft()
+                # A job that waits for a server, where none does; else one that waits for none.
+                busy = {one.job.waits_for for one in running} - {""}
+                job = min(waiting, key=lambda one: 2 if one.waits_for in busy else not one.waits_for)
+                waiting.remove(job)
                 if reason := veto(job, False):
                     yield Done(job, reason, 0.0, vetoed=True)
                 else:

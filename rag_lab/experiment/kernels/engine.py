@@ -7,6 +7,7 @@ notebooks share imports and nothing else: whatever one changes, it changes in me
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import math
 import os
@@ -250,6 +251,10 @@ def _wait_for_notebook(told: int, at_end: Callable[[], None]) -> int:
     seed_anew()
     sys.argv = ["ipykernel_launcher.py", *task["arguments"]]
     IPKernelApp.launch_instance([*task["arguments"], f"--IPKernelApp.parent_handle={task['parent']}"])
+    # Sockets end with the process. Closed in order, their threads wait for each other now and then, until it is killed.
+    app = IPKernelApp.instance()
+    for close in (app.close, app.iopub_thread.stop):
+        atexit.unregister(close)
     at_end()
     return 0
 
@@ -273,6 +278,7 @@ def end_after(work: Callable[[], int]) -> NoReturn:
     ending: Any = threading
     try:
         ending._shutdown()  # waits for threads that are no daemons
+        gc.freeze()  # IPython would search all for circles, which the end of the process frees
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

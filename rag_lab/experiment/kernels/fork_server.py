@@ -38,7 +38,7 @@ _NEEDED = tuple(Path(__file__).with_name("needed_imports.txt").read_text(encodin
 # takes as long as all else does.
 _UNUSED = tuple(Path(__file__).with_name("unused_imports.txt").read_text(encoding="utf-8").split())
 _TEMPLATES = ("macros.html", "view.html", "trace.html")  # of what every variant shows
-_AHEAD = b"a"  # the byte before what a fork server is told ahead of jobs
+_AHEAD, _NUMBER_BYTES = b"a", 4  # the byte before a number of questions, which comes ahead of jobs
 _LOOK_S = 0.01  # for processes that have ended
 _POLL_S = 0.02
 _START_S = 300.0  # within which a fork server has done its imports, also on a crowded machine
@@ -155,11 +155,11 @@ class ForkServer:
         streams = (os.fdopen(stream, mode, encoding="utf-8", errors="replace") for stream, mode in ours)
         return ForkedProcess(self, self._began.pop(0), *streams)
 
-    def preload(self, modules: Sequence[str], questions: int) -> None:
-        """Let it import modules, and draw what intervals over so many questions need, for all jobs that come."""
+    def draw_ahead(self, questions: int) -> None:
+        """Let it draw what intervals over so many questions need, for all jobs that come."""
         with suppress(OSError):  # that it is gone is told when a job is to start
             self._wire.settimeout(None)
-            self._wire.sendall(_AHEAD + json.dumps([list(modules), questions]).encode() + b"\n")
+            self._wire.sendall(_AHEAD + questions.to_bytes(_NUMBER_BYTES))
 
     def wait(self, seconds: float) -> None:
         """Wait for so long, or until it has something to say."""
@@ -225,13 +225,7 @@ def serve_jobs(wire: socket.socket) -> None:
             if not said:
                 return
             if said == _AHEAD:
-                line = b""
-                while not line.endswith(b"\n") and (more := wire.recv(1)):
-                    line += more
-                modules, n_questions = json.loads(line or b"[[], 0]")
-                _import(modules)
-                if n_questions:
-                    draw_ahead(n_questions)
+                draw_ahead(int.from_bytes(wire.recv(_NUMBER_BYTES, socket.MSG_WAITALL)))
                 continue
             at_end = partial(_tell_imported, tell, frozenset(sys.modules))
             if (pid := os.fork()) == 0:

@@ -24,6 +24,7 @@ from rag_lab.experiment.plan import Plan
 from rag_lab.experiment.run import MADE_FILE
 from rag_lab.memory import ledger, results
 from rag_lab.models.remote.retries import open_breaker_sentences
+from rag_lab.records import Trace
 from rag_lab.redaction import hide_known
 from rag_lab.report.plan_tree import TREE_FILE
 from rag_lab.runs import human_input, run_manifest, variant_files
@@ -203,9 +204,15 @@ def prepare_report(questions: int) -> None:
 
 
 def finish(
-    plan: Plan, run: files.RunFolder, states: Sequence[VariantState], start: datetime, *, has_report: bool = True
+    plan: Plan,
+    run: files.RunFolder,
+    states: Sequence[VariantState],
+    start: datetime,
+    *,
+    has_report: bool = True,
+    traces: Mapping[str, list[Trace]] | None = None,
 ) -> None:
-    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`."""
+    """Write `scores.parquet`, `report.html`, `report.md` and `manifest.json`; see `write_report` for `traces`."""
     used, limits = ledger.Ledger(run.path / files.LEDGER_FILE).used(), {}
     for name in ("cost_usd", "calls", "minutes"):  # by all starts of the sweep
         limit = getattr(plan.experiment.limits, name)
@@ -221,7 +228,7 @@ def finish(
         from rag_lab.report.page.report_page import write_report
 
         try:
-            write_report(run.path)
+            write_report(run.path, traces=traces)
         except RagLabError as error:
             files.write_json(run.path / files.DRAFT_FILE, manifest | {"report_problem": str(error)})
     (run.path / files.DRAFT_FILE).replace(run.path / files.MANIFEST_FILE)

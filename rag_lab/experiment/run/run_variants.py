@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,14 +33,15 @@ from rag_lab.memory import ledger, results
 from rag_lab.memory.open_store import is_there
 from rag_lab.models import providers, shared
 from rag_lab.models.hosted import HOST_VARIABLE, load_ahead
+from rag_lab.records import Trace
 from rag_lab.runs import human_input, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
+from rag_lab.runs.variant_files import Questions
 
 N_QUESTIONS = 2  # of a check
 CHECKED_FILE = "checked.json"  # in the run folder: what has passed a check
 _WORTH_S = 120.0
 _MOST_NAMED = 3  # variants with faults
-_SLOW_IMPORTS = {"bm25": "bm25s", "tfidf": "sklearn.feature_extraction.text"}  # of searches
 
 
 def run_variants(
@@ -70,7 +71,9 @@ def run_variants(
             # The first index would wait for it.
             given = (options.environment.get(HOST_VARIABLE, ""), providers.EMBEDDERS, name, shared.embedder(name))
             Thread(target=load_ahead, args=given, daemon=True).start()
-        preload(checked)
+        for server in (starter.fork_server for starter in local.starters):
+            if server is not None:
+                server.draw_ahead(len(checked.questions))
         local.check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepProgress(run, shown=options.progress) as progress, observability.span(f"sweep {run.name}"):
             outputs.begin(checked, run, identities)
@@ -79,29 +82,21 @@ def run_variants(
             began_s = time.perf_counter()
             if has_report:
                 Thread(target=outputs.prepare_report, args=(len(checked.questions),), daemon=True).start()
-            states = Runner(checked, run, notebook, identities, guard, options, progress).run()
+            runner = Runner(checked, run, notebook, identities, guard, options, progress, has_report=has_report)
+            states = runner.run()
             variants_s = time.perf_counter() - began_s
             progress.tell(step="report", jobs=1)
             shutil.rmtree(outputs.earlier(run).path, ignore_errors=True)
             computed = (state.record for state in states if state.record and not state.resumed)
             results.tell_dropped(sum(record.get("damaged_results", 0) for record in computed))
             cost_estimate.keep_rates(home.home(), cost_estimate.measured_rates(run))
-            outputs.finish(checked, run, states, began, has_report=has_report)
+            outputs.finish(checked, run, states, began, has_report=has_report, traces=runner.traces)
             if not has_report:
                 return
             others_s, called = time.perf_counter() - started_s - variants_s, bool(cost_estimate.spent(run))
             measured = cost_estimate.machine_rates(checked, states, others_s, called=called)
             cost_estimate.keep_rates(home.home(), measured)
             outputs.keep_finished(checked.experiment, run, identities, states)
-
-
-def preload(checked: Plan) -> None:
-    """Let kernels that are being prepared import what the searches of a plan need, and draw for its intervals."""
-    searches = {name for variant in checked.variants for name in variant.config.retrieval.weights}
-    slow = [module for name, module in _SLOW_IMPORTS.items() if name in searches]
-    for starter in local.starters:
-        if starter.fork_server is not None:
-            starter.fork_server.preload(slow, len(checked.questions))
 
 
 @dataclass(frozen=True)
@@ -115,6 +110,8 @@ class Runner:
     guard: run_options.BudgetGuard
     options: run_options.RunOptions
     progress: SweepProgress
+    has_report: bool = True
+    traces: dict[str, list[Trace]] = field(default_factory=dict)  # for the report, read while others run
 
     def run(self) -> list[VariantState]:
         """Run what is not whole yet and return the state of every variant, in the order of the plan."""
@@ -134,6 +131,7 @@ class Runner:
             for variant_id in before:
                 outputs.move_variant(variant_id, run, outputs.earlier(run))
             execute, poll = launchers.executor_of(options.executor, options.slurm), partial(progress.look, run)
+            readers, known = list[Thread](), Questions()
             for done in execute(self._jobs(run, missing), n_jobs, poll=poll, veto=self.guard.veto):
                 state = self.guard.stopped(done) or _state(run, self.plan, done)
                 if state.variant_id in before:
@@ -141,8 +139,17 @@ class Runner:
                 states[state.variant_id] = state
                 if state.status == "ok" and not state.resumed:
                     outputs.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
+                    readers += [Thread(target=self._read, args=(state.variant_id, known), daemon=True)]
+                    readers[-1].start()
                 progress.end(state)
+            for reader in readers:
+                reader.join()
         return [states[variant_id] for variant_id in self.identities]
+
+    def _read(self, variant_id: str, known: Questions) -> None:
+        with suppress(DamagedFile, OSError):  # which the report meets again
+            if self.has_report:
+                self.traces[variant_id] = self.folder.traces(variant_id, known)
 
     def check(self, missing: Sequence[Variant], n_jobs: int) -> None:
         """Ask each of the variants two questions first, where that is asked for, or costs little beside the rest."""
@@ -162,11 +169,11 @@ class Runner:
 
     def _jobs(self, run: files.RunFolder, variants: Sequence[Variant]) -> list[local.Job]:
         """Empty the variants' folders, so that nothing of an earlier start is taken for a result, and prepare jobs."""
-        options, dataset, jobs = self.options, self.plan.dataset, []
+        options, dataset, metrics, jobs = self.options, self.plan.dataset, self.plan.experiment.metrics, []
         again = {results.RETRY_VARIABLE: "1"} if options.retry_failed else {}
         states = json.dumps({str(folder): str(state.path.resolve()) for folder, state in self.plan.states.items()})
         for variant in variants:
-            name = variant.variant_id
+            name, asked = variant.variant_id, models_used(variant.config, metrics, asked=True)
             folder = run.variant_dir(name).resolve()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -183,6 +190,7 @@ class Runner:
                 {**options.environment, **booked, **again, **observability.trace_environment()},
                 options.cold,
                 options.cell_minutes,
+                ", ".join(sorted(set(asked.values()) - run_options.local_models(variant, metrics))),
                 local.Origin(options.run, self.identities[name], dataset.name, location, dataset.digest),
             )
             jobs.append(job)

@@ -41,6 +41,7 @@ from rag_lab.runs.run_manifest import plain_text
 
 if TYPE_CHECKING:
     from rag_lab.data.check import DatasetCheck
+    from rag_lab.records import Trace
 
 _ELSEWHERE = ("variants", "problems", "spent", "prompts")  # entries of the manifest that the report shows elsewhere
 
@@ -58,14 +59,15 @@ def write_report(
     one_file: bool = False,
     margins: Mapping[str, float] | None = None,
     without_known: float | None = None,
+    traces: Mapping[str, list[Trace]] | None = None,
 ) -> Path:
     """Write report.html, report.md and the learned routing rules into the run folder and return the page's path.
 
     Where the questions are too many for one page, each has a page of its own in `questions/`, unless `one_file`. Those
     of an earlier report are removed. `margins` by metric are given post hoc, `without_known` as to `compare`; a run
-    that was compared already is not read again.
+    that was compared already is not read again, nor are the `traces` of variants.
     """
-    read = partial(read_comparison, margins=margins, without_known=without_known)
+    read = partial(read_comparison, margins=margins, without_known=without_known, read=traces)
     comparison = run if isinstance(run, Comparison) else read(run)
     folder = comparison.run.path
     most_chars = None if one_file else question_pages.MOST_CHARS

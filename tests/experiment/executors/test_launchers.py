@@ -23,7 +23,7 @@ from rag_lab.models.hosted import model_processes
 
 @pytest.fixture(autouse=True)
 def _without_reports(monkeypatch):
-    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path, **_: path)
 
 
 @pytest.mark.slow

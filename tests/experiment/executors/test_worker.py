@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def _without_reports(monkeypatch):
-    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path, **_: path)
 
 
 class Sweep(threading.Thread):

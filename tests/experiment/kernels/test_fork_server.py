@@ -86,14 +86,11 @@ def test_what_one_has_imported_of_the_heavy_libraries_and_of_ours_the_next_finds
     assert list(map(json.loads, written_by(jobs, tmp_path))) == [[False, False, False], [True, True, False]]
 
 
-def test_what_is_told_ahead_is_there_in_every_kernel(tmp_path):
-    told = (
-        "import sys, json; from rag_lab.statistics.intervals import _kept\n"
-        "open(OUT, 'w').write(json.dumps(['tabnanny' in sys.modules, _kept.cache_info().currsize > 0]))"
-    )
+def test_what_is_drawn_ahead_is_there_in_every_kernel(tmp_path):
+    told = "from rag_lab.statistics.intervals import _kept\nopen(OUT, 'w').write(str(_kept.cache_info().currsize > 0))"
     with prepared() as starter:
-        starter.fork_server.preload(["tabnanny", "no_such_module"], 7)
-        assert written_by([notebook_job(tmp_path, "one", told)], tmp_path) == ["[true, true]"]
+        starter.fork_server.draw_ahead(7)
+        assert written_by([notebook_job(tmp_path, "one", told)], tmp_path) == ["True"]
 
 
 def test_each_has_the_environment_of_its_job_and_its_prints_in_its_log(tmp_path):

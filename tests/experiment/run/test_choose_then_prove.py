@@ -31,7 +31,7 @@ def doubles(monkeypatch):
 @pytest.fixture
 def without_reports(monkeypatch):
     """Reports take most of the time, and one test reads them."""
-    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path, **_: path)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ LIKED = {"corpus.chunk_size": {800: 0.2, 400: 0.1}, "retrieval.mode": {"dense": 
 def scripted(monkeypatch):
     """Let means be those of a script, by the configuration of each variant."""
     install_doubles(monkeypatch)
-    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path, **_: path)
     original = RunFolder.scores
 
     def scores(run):

@@ -57,7 +57,7 @@ TRIALS = {"design": "optuna", "race": None, "choose": 20, "n": 5, "factors": FAC
 @pytest.fixture(autouse=True)
 def doubles(monkeypatch):
     install_doubles(monkeypatch)
-    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path: path)
+    monkeypatch.setattr("rag_lab.report.page.report_page.write_report", lambda path, **_: path)
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2"])
