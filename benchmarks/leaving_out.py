@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from simulation.demo_scores import vectors
 
-from rag_lab.statistics.bounded_mean import p_mean_about
-from rag_lab.statistics.non_inferiority import LEAST_DIFFERING, for_margin, p_not_worse
+from rag_lab.statistics.bounded_mean import p_mean_about, p_not_worse
+from rag_lab.statistics.non_inferiority import LEAST_DIFFERING, for_margin
 from rag_lab.statistics.randomization import hommel
 
 FAMILIES = (7, 15, 31)

@@ -153,26 +153,26 @@ def test_a_folder_of_tests_mirrors_the_package_or_a_folder_beside_it(tmp_path):
 # comment is where the room is to come to.
 MOST_LINES = {
     "ground": 1_407,  # 1_100
-    "_kit": 1_948,  # 1_800
-    "memory": 1_162,  # 1_300
-    "models": 7_247,  # 7_300
-    "stores": 1_532,  # 1_500
-    "corpus": 4_836,  # 4_600
-    "data": 2_167,  # 2_100
+    "_kit": 1_945,  # 1_800
+    "memory": 1_159,  # 1_300
+    "models": 7_238,  # 7_300
+    "stores": 1_542,  # 1_500
+    "corpus": 4_831,  # 4_600
+    "data": 2_166,  # 2_100
     "stages": 4_646,  # 4_100
     "sources": 1_172,  # 700
     "assistant": 594,  # 750
     "questions": 884,  # 600
-    "corpus_profile": 327,  # 400
-    "statistics": 3_324,  # 3_500
-    "evaluation": 2_927,  # 3_300
+    "corpus_profile": 326,  # 400
+    "statistics": 3_331,  # 3_500
+    "evaluation": 2_905,  # 3_300
     "runs": 1_299,  # 1_200
-    "comparison": 5_144,  # 4_400
-    "report": 3_269,  # 2_700
-    "experiment": 8_179,  # 7_600
+    "comparison": 5_153,  # 4_400
+    "report": 3_266,  # 2_700
+    "experiment": 8_206,  # 7_600
     "notebook": 2_729,  # 2_600
     "testing": 846,  # 1_200
-    "cli": 2_354,  # 2_300
+    "cli": 2_352,  # 2_300
 }
 MOST_MODULES = 279
 MOST_NAMED = 69  # classes, functions and methods for each 1,000 lines; 60

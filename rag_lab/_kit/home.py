@@ -115,7 +115,6 @@ def _may_be_used(folder: Path) -> bool:
     return False
 
 
-_ENV_FILE = ".env"
 _PROJECT_MARKS = (".git", "pyproject.toml", ".rag_lab")
 _MAX_BYTES = 2**20
 _TAKEN = re.compile(r"[A-Z0-9_]+_API_KEY|HF_TOKEN|OPENAI_BASE_URL|OLLAMA_HOST|RAG_LAB_[A-Z_]+|OTEL_[A-Z_]+")
@@ -142,7 +141,7 @@ def read_env_files(folder: Path | None = None) -> None:
     start = folder or Path.cwd()
     above = (place for place in (start, *start.parents) if any((place / name).exists() for name in _PROJECT_MARKS))
     for place in dict.fromkeys([start, next(above, start)]):
-        path = place / _ENV_FILE
+        path = place / ".env"
         if not path.is_file():
             continue
         if not owned_by_user(path):

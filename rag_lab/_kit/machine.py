@@ -26,8 +26,6 @@ Result = TypeVar("Result")
 
 CGROUP = Path("/sys/fs/cgroup")  # control groups, version 2: the limits of a container
 _STATUS = Path("/proc/self/status")
-_RESET_PEAK = Path("/proc/self/clear_refs")
-_MEMINFO = Path("/proc/meminfo")
 POWERCAP = Path("/sys/class/powercap")  # Linux; the packages are intel-rapl:0, intel-rapl:1, …, also of AMD
 NO_METER = (
     "no energy meter could be read on this machine (an NVIDIA GPU with the extra rag_lab[energy], or RAPL below "
@@ -102,7 +100,7 @@ def begin_peak() -> None:
     global _earlier_peak_mb
     _earlier_peak_mb = max(_earlier_peak_mb, memory_mb("VmHWM") or 0.0)
     with suppress(OSError):  # not Linux, or a container that forbids it: the peak stays the whole process's
-        _RESET_PEAK.write_text("5")
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def free_mb() -> float | None:
@@ -110,7 +108,7 @@ def free_mb() -> float | None:
 
     What files are cached in counts as free.
     """
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", _read(_MEMINFO), re.MULTILINE)
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", _read(Path("/proc/meminfo")), re.MULTILINE)
     if found is None:
         return None
     free = int(found[1]) / 1024

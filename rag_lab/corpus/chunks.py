@@ -36,7 +36,6 @@ _SYSTEM = (
 )
 _MAX_TOKENS = 128
 _TOKENS_AROUND = 64  # of a chat template and of the words between document and passage
-_ASKED_AT_ONCE = 16
 _NARROWEST = 400  # characters of a document that are shown at least
 _NO_TOKENS = "corpus.context is late, but {} gives no vectors of tokens: choose minilm, or another context."
 
@@ -306,7 +305,7 @@ class Contexts:
         def encode(reply: ChatReply) -> str | None:
             return None if reply.error else "" if reply.truncated else " ".join(reply.text.split())
 
-        work = Work("context", ask, encode, ChatReply, _ASKED_AT_ONCE)
+        work = Work("context", ask, encode, ChatReply, 16)
         replies = work.recall(self.memory, asked)
         if self.asks:
             made = work.do(self.memory, [key for key in asked if key not in replies])

@@ -23,7 +23,6 @@ _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
-_BLANK_LINES = re.compile("\n{3,}")
 _SPELT = str.maketrans({
     "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st",
     "\u2010": "-", "\u2011": "-",
@@ -51,7 +50,7 @@ def normalize(text: str) -> str:
     text = _SPACES.sub(" ", _LINE_ENDS.sub("\n", text))
     text = _UNSEEN.sub("", _SOFT_BREAK.sub("-", text))
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
-    return _BLANK_LINES.sub("\n\n", text).strip("\n")
+    return re.compile("\n{3,}").sub("\n\n", text).strip("\n")
 
 
 def join_words(texts: Sequence[str]) -> list[str]:

@@ -223,7 +223,6 @@ def _write(path: Path, content: bytes) -> None:
 
 
 USERS_FILE = "users.yaml"
-_USERS: TypeAdapter[dict[str, list[str]]] = TypeAdapter(dict[str, list[str]])
 
 
 def read_users(corpus_dir: Path) -> dict[str, tuple[str, ...]]:
@@ -232,7 +231,7 @@ def read_users(corpus_dir: Path) -> dict[str, tuple[str, ...]]:
     if not path.exists():
         return {}
     try:
-        people = _USERS.validate_python(read_yaml(path), strict=True)
+        people = TypeAdapter(dict[str, list[str]]).validate_python(read_yaml(path), strict=True)
     except ConfigError as error:
         raise DatasetError(str(error)) from None
     except ValidationError as error:

@@ -166,7 +166,6 @@ _FENCE = re.compile(r"((?: {0,3}(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)+)?) {0,3}(`{3,}(
 _KEY = re.compile(r"[\w-]+[ \t]*:(?:[ \t]|$)")
 
 _DEEPEST = 6
-_MAX_TITLE_CHARS = 200
 _UNDERLINE = re.compile(r" {0,3}(={3,}|-{3,})[ \t]*")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
 _BLOCK = re.compile(r" {0,3}(?:[>|]|[-+*][ \t]|\d{1,9}[.)][ \t])")  # a quote, a table's row, a list's item
@@ -211,7 +210,7 @@ def headings(text: str) -> list[Heading]:
         else:
             paragraph = start if paragraph is None else paragraph
             continue
-        title = title[:_MAX_TITLE_CHARS]
+        title = title[:200]
         above = [*(item for item in above if item[0] < level), (level, title)]
         found.append(Heading(first, start + len(line), level, title, tuple(title for _, title in above)))
         paragraph = None

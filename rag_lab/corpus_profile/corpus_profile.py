@@ -33,7 +33,6 @@ from rag_lab.records import Document, Problem
 from rag_lab.rich_display import rich_display
 from rag_lab.stores.sparse import analyzer_for
 
-_ENGLISH_ONLY = "sentence_transformers:minilm"
 _MANY_TABLES = 0.1  # of the pages
 _MANY_HEADINGS = 0.5  # of the files
 _CUT = 0.02  # of the chunks
@@ -250,7 +249,7 @@ def _search(corpus: CorpusProfile, config: PipelineConfig) -> Iterator[Advice]:
             "retrieval.analyzer",
             analyzer,
         )
-    if config.models.embedding == _ENGLISH_ONLY and analyzer != "english":
+    if config.models.embedding == "sentence_transformers:minilm" and analyzer != "english":
         known = corpus.language if analyzer == "unicode" else analyzer
         language = known.capitalize() or "several languages, or one that cannot be told"
         yield Advice(

@@ -49,7 +49,6 @@ _NOT_WRITTEN: dict[str, tuple[Callable[[Question], bool], str]] = {
 
 
 _MAX_CELL_CHARS = 2**31 - 1
-_REQUIRED = ("user_input", "reference_contexts")
 # A row's number (its line, where the file has lines) and its values, or what is wrong with it.
 _Rows = Iterator[tuple[int, dict[str, Any] | str]]
 
@@ -113,7 +112,7 @@ def read_table(source: Path) -> Draft:
             draft.problems.append(Problem(str(source), reason, number))
     if not draft.questions and not draft.problems:
         raise DatasetError(f"{source} holds no row: give a table with a row for each question.")
-    if missing := [column for column in _REQUIRED if column not in columns]:
+    if missing := [column for column in ("user_input", "reference_contexts") if column not in columns]:
         found = ", ".join(sorted(columns)) or "none"
         raise DatasetError(
             f"{source} has no column {' and '.join(missing)}; found: {found}. Rename the columns as RAGAs names them."

@@ -24,7 +24,6 @@ from rag_lab.records import Score, Trace
 _NOT_OF_STAGES = {"question", "repeat", "stages", "texts"}
 FIELDS = frozenset(each.name for each in fields(Trace)) - _NOT_OF_STAGES
 _MODELS: Mapping[str, metric.Need] = {"judge": "judge", "embedder": "embeddings"}  # the parameter that asks for a model
-_WHOLE_BATCH = 32
 
 
 def custom_info(module: Module) -> metric.MetricInfo:
@@ -125,7 +124,7 @@ class WholeMetric:
 
     def score(self, traces: Sequence[Trace]) -> list[Score]:
         """Return one score for each trace, in order."""
-        return [score for batch in batches(traces, _WHOLE_BATCH) for score in self._score(batch)]
+        return [score for batch in batches(traces, 32) for score in self._score(batch)]
 
     def _score(self, traces: list[Trace]) -> list[Score]:
         try:

@@ -32,7 +32,6 @@ FIELDS: Mapping[Need, str] = {"ranking": "ranked", "contexts": "passages", "answ
 
 IN_TOKENS = "@<n>tokens"  # ends the names of metrics that read so much text of a ranking
 
-_OF_ANSWERS = frozenset({"answer", "raw_text", "prompt"})
 
 # A failure in these stages comes after the field is complete, so it takes nothing away from a metric that reads it.
 _ASSEMBLY = "context"
@@ -63,7 +62,7 @@ class MetricInfo:
     @property
     def reads_answers(self) -> bool:
         """Whether the metric reads what only stages that answer set."""
-        return "answer" in self.needs or bool(self.reads & _OF_ANSWERS)
+        return "answer" in self.needs or bool(self.reads & frozenset({"answer", "raw_text", "prompt"}))
 
     @property
     def scale(self) -> Scale:

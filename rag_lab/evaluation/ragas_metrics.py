@@ -142,7 +142,6 @@ INFOS = tuple(
 _ROUNDING = 1e-5  # of float32 vectors of unit length
 _JUDGED_BATCH = 8  # scores that ask the judge at the same time
 _ROUNDS = 16  # scores for each call that a remote judge answers at a time: its places stay taken until near the end
-_CHEAP_BATCH = 128
 _TRANSLATION_TOKENS = 4096  # all examples of a prompt are translated in one reply
 _ATTEMPTS = 2  # where RAGAs itself takes an unusable reply for final
 _ADAPTER = "rag_lab.evaluation.ragas_adapter"
@@ -289,7 +288,7 @@ def _texts(arguments: Mapping[str, Any]) -> list[str]:
 
 def make_metric(name: str, spec: RagasSpec, tools: Tools) -> RagasMetric:
     """Return a metric of any RAGAs class, also one that the table does not name."""
-    needs, queue, batch_size = spec.needs, None, _CHEAP_BATCH
+    needs, queue, batch_size = spec.needs, None, 128
     judge = tools.judge if "judge" in needs else None
     if judge is not None:
         queue = JudgeQueue(judge, tools.replies)

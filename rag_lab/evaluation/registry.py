@@ -21,7 +21,6 @@ from rag_lab.records import Question
 
 MAX_K, MAX_TOKENS = 1000, 1_000_000
 # Measures of this provider need what our labels do not hold: aspects of a question, to which a hit is relevant or not.
-_DIVERSITY = "pyndeval"
 AnyMetric = str | Callable[..., Any] | Metric  # a name, or an object: a function, an instance, a whole `Metric`
 
 # What is built in are families, each a `Family`; their metrics are named `family.measure`.
@@ -249,7 +248,7 @@ def _check_ir_measure(name: str, text: str) -> None:
     if not 1 <= measure.params.get("cutoff", 1) <= MAX_K:
         raise ConfigError(f"Metric {name!r} has an impossible cut-off: allowed is a number from 1 to {MAX_K}.")
     able = [provider for provider in ir_measures.DefaultPipeline.providers if provider.supports(measure)]
-    if any(provider.NAME == _DIVERSITY for provider in able):
+    if any(provider.NAME == "pyndeval" for provider in able):
         raise ConfigError(f"Metric {name!r} needs labels of a question's aspects, which datasets here do not have.")
     if any(provider.is_available() for provider in able):
         return

@@ -27,7 +27,6 @@ from rag_lab.runs.omissions import SamePipeline, same_pipeline_sentences
 
 MAX_VARIANTS = 1000
 BASELINE = "baseline"
-_MAX_ID_CHARS = 96
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")  # in names of folders
 
 Factors = Mapping[str, Sequence[Any]]
@@ -292,7 +291,7 @@ def variant_id(changes: Mapping[str, Any], among: Collection[str]) -> str:
     """Return e.g. `hyde-always__rerank-none`, a safe name of a folder; `among` are all keys that the design varies."""
     names = _short_names(sorted({*among, *changes}))
     slugs = {key: _UNSAFE.sub("-", _plain(value)).strip(".-") or "empty" for key, value in changes.items()}
-    return short_name("__".join(f"{names[key]}-{slugs[key]}" for key in changes), _MAX_ID_CHARS, dict(changes))
+    return short_name("__".join(f"{names[key]}-{slugs[key]}" for key in changes), 96, dict(changes))
 
 
 def variant_label(changes: Mapping[str, Any]) -> str:

@@ -34,7 +34,6 @@ from rag_lab.pipeline import Pipeline
 
 EXPERIMENT_FILE, README_FILE = "experiment.yaml", "README.md"
 N_QUESTIONS = 8
-_RULES = ("attributes.yaml", "removed.txt")
 _MOST_FACTORS = 2
 _TEMPLATES = Path(__file__).with_name("templates")  # of the files that are made, by their names
 
@@ -58,7 +57,7 @@ def new_project(folder: Path, documents: Path, *, copy: bool = False, home: Path
         RagLabError: if there are no documents that can be read, or one of the files is there already.
     """
     _refuse(folder, documents)
-    if not copy and (rules := [name for name in _RULES if (documents / name).exists()]):
+    if not copy and (rules := [name for name in ("attributes.yaml", "removed.txt") if (documents / name).exists()]):
         raise ConfigError(
             f"{documents} has {' and '.join(rules)}, which a data set keeps beside its documents: give --copy, to put "
             "them there."

@@ -20,7 +20,6 @@ from rag_lab.memory.open_store import VERSION, Database, SqliteDatabase, refuse_
 from rag_lab.memory.results import INT8, MEMORIES, batches, checksum, content, memories, opened_memory
 
 _ROWS_AT_ONCE = 1000
-_LINES_AT_ONCE = 1000
 _MOST_LINE_BYTES = 64 * 1024 * 1024
 _SECONDS_BYTES = 8  # before a vector, what it took
 
@@ -176,7 +175,7 @@ def import_store(path: Path) -> Checked:
             if not isinstance(version, int) or isinstance(version, bool):
                 raise RagLabError(f"{path} is no exported store; `rag-lab store export FILE` writes one.")
             refuse_newer(version, path)
-            for some in batches(lines, _LINES_AT_ONCE):
+            for some in batches(lines, 1000):
                 _take(some, taken)
     except (OSError, EOFError, zlib.error) as error:
         before = f"{taken.entries:,} entries before that were taken" if taken.entries else "nothing was taken"

@@ -105,7 +105,6 @@ NO_ADDRESS = (
 )
 WAIT_VARIABLE = "RAG_LAB_STORE_WAIT_S"
 _WAIT_S = 120.0
-_AGAIN_S = 1.0
 _CONNECT_S = 5
 # Waiting mends no wrong password, and no database or host that is not there.
 _PERMANENT = ("authentication", "does not exist", "resolve", "not known", "role ")
@@ -187,7 +186,7 @@ def opened_schema(address: str, schema: str, tables: str) -> Iterator[PostgresDa
                 if not is_logged:
                     _LOGGER.warning("The store at %s does not answer; waiting for it.", place)
                     is_logged = True
-                time.sleep(_AGAIN_S)
+                time.sleep(1.0)
         try:
             yield PostgresDatabase(connection)
             connection.rollback()
@@ -272,7 +271,6 @@ def _library() -> Any:
 
 
 VARIABLE = "RAG_LAB_STORE"
-_SCHEMES = ("postgresql://", "postgres://")
 
 
 class SqliteDatabase(sqlite3.Connection):
@@ -335,6 +333,6 @@ def is_there(path: Path) -> bool:
 def store_address() -> str:
     """Return the address of the shared store, or '' where files are used."""
     address = os.environ.get(VARIABLE, "")
-    if address and not address.startswith(_SCHEMES):
+    if address and not address.startswith(("postgresql://", "postgres://")):
         raise ConfigError(NO_ADDRESS)
     return address

@@ -21,7 +21,6 @@ from rag_lab.models.local.gguf import GIVEN, TYPES, gguf_card, gguf_metadata, gg
 from rag_lab.models.protocols import ChatModel, ChatReply, ChatRequest, Message
 from rag_lab.rich_display import rich_display
 
-_WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 _HEAD_BYTES = 8  # of a safetensors file: the length of the JSON that follows
 _MOST_HEAD_BYTES = 100_000_000
 _PACKED = "U8"  # bitsandbytes keeps two 4-bit weights a byte
@@ -35,7 +34,7 @@ def downloaded_folder(hub_name: str) -> Path | None:
     if not isinstance(found, str):
         return None
     folder = Path(found).parent
-    return folder if any(any(folder.rglob(ending)) for ending in _WEIGHTS) else None
+    return folder if any(any(folder.rglob(ending)) for ending in ("*.safetensors", "*.bin", "*.gguf")) else None
 
 
 @dataclass(frozen=True, slots=True)

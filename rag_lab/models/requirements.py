@@ -10,8 +10,6 @@ from rag_lab._kit.registry import missing_package as missing_package  # for what
 from rag_lab._kit.registry import version
 from rag_lab.errors import ModelError
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
 
 def problem_of(call: Callable[[], object]) -> str:
     """Return the sentence of the `ModelError` that a call raises, or ''."""
@@ -62,7 +60,7 @@ def require_key(names: Sequence[str]) -> str:
 
 def on_loopback(url: str) -> bool:
     """Tell whether an address is of this machine, where a server needs no key."""
-    return urlsplit(url).hostname in _LOOPBACK
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def check_url(url: str, what: str) -> None:

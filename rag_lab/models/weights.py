@@ -25,7 +25,6 @@ _MIB = 1 << 20
 _SUFFIXES = {".json", ".txt", ".model", ".safetensors", ".bin", ".jinja", ".gguf", ".py"}
 HUB_NAMES: dict[str, str] = read_shipped(Path(__file__).with_name("hub_names.yaml"))
 _CONFIGURATION = "config.json"
-_HUB_TIMEOUT_S = 10.0
 # Of weights that arrive as a package: its name, how to install it, the ending of the path of the file that stands for
 # them, and whether they are the folder that holds it.
 _PACKAGES = {
@@ -194,7 +193,7 @@ def _hub_revision(source: Source) -> str:
     if cached := source.file(_CONFIGURATION):
         return cached.parent.name
     with loading(source):
-        revision = HfApi().model_info(source.location, timeout=_HUB_TIMEOUT_S).sha
+        revision = HfApi().model_info(source.location, timeout=10.0).sha
         with suppress(HfHubHTTPError):  # a model without this file, or one whose files are not open to everybody
             revision = Path(hf_hub_download(source.location, _CONFIGURATION)).parent.name
         if not revision:

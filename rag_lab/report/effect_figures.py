@@ -22,7 +22,6 @@ _AXES: dict[Cost, str] = {
     "tokens": "tokens per question",
     "usd": "dollars per 1,000 questions",
 }
-_MARK_SIZE = 8
 _TENFOLD = 10  # costs that span so much stand on a logarithmic axis
 
 
@@ -149,7 +148,7 @@ def front_figure(comparison: Comparison, cost: Cost = "seconds") -> ShownFigure:
             is_member, is_open = variant in front.members, any(variant in moves for moves in front.moves)
             colour = ABOVE if is_member else SAME
             style: dict[str, Any] = {"markerfacecolor": SHADE if is_open else colour, "markeredgewidth": 1.8}
-            style |= {"marker": "o", "color": colour, "markersize": _MARK_SIZE, "zorder": 4 if is_member else 3}
+            style |= {"marker": "o", "color": colour, "markersize": 8, "zorder": 4 if is_member else 3}
             axes.plot([x], [y], linestyle="none", **style)
             share = f" {share_of_resamples(front.shares[variant])}" if is_open else ""
             labels.append((f"{comparison.codes[variant]}{share}", x, y))

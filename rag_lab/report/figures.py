@@ -138,7 +138,6 @@ class ShownFigure(Figure):
 
 
 _LEAST_TINTED = 10  # questions of a class
-_WIDTH_INCHES = 7.6
 _BAR_INCHES = 5.2  # about what is left for the bars beside the names of variants
 _CHAR_INCHES = 0.075  # of a label in a bar
 # How a state is filled: a colour, and its strength so that the ink of the labels can be read on it.
@@ -219,7 +218,7 @@ def evidence_figure(comparison: Comparison) -> ShownFigure:
 
     rows, names = comparison.evidence.by_variant.to_dict("records"), state_names(comparison.evidence)
     alt = "Where each labelled piece of evidence ended, a bar a variant; the numbers stand in the table."
-    figure, axes = new_figure(_WIDTH_INCHES, 0.95 + 0.32 * max(len(rows), 2), alt)
+    figure, axes = new_figure(7.6, 0.95 + 0.32 * max(len(rows), 2), alt)
     most = max((row["items"] for row in rows), default=1)
     for place, row in enumerate(rows):
         left = 0

@@ -20,14 +20,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-_HALVINGS = 26
 _STEP, _N_STEPS = 0.14, 50  # of the integral; p-values above 1e-4 are right to half a hundredth of themselves
 _NO_LOSS = 1e-9  # the worst value of a column that has none below zero
 _NOTHING = 30.0  # what has fallen by exp(-30) adds nothing
 Floats = npt.NDArray[np.float64]
 _MOST_STAKED = 0.75  # of what the gambler has
 _VARIANCE = 1 / 16  # of the first value, before anything is seen
-_BOUND_HALVINGS = 40
 
 
 def p_mean_not_positive(values: Floats, worst: Floats) -> Floats:
@@ -61,6 +59,20 @@ def p_mean_not_positive(values: Floats, worst: Floats) -> Floats:
     return result
 
 
+def p_not_worse(sums: Floats, counts: Floats, margin: float, reach: float) -> Floats:
+    """Return the one-sided p-values, (k,), of "the mean is not below -margin", with one unit at the worst appended.
+
+    Of clusters the appended one has the size of the cluster in which the average question is: of the average size, lost
+    large clusters were missed too often where sizes differ. `sums`, (m, k), are of the differences of each unit, more
+    being better, in k contrasts on the same units, `counts`, (m,), their numbers; `reach` is the largest difference of
+    a question.
+    """
+    if len(counts) < 2:
+        raise ValueError(f"the test needs at least 2 units, got {len(counts)}")
+    size = (counts**2).sum() / counts.sum()
+    return p_mean_not_positive(sums + margin * counts[:, None], np.full(sums.shape[1], (margin - reach) * size))
+
+
 def p_mean_about(values: Floats, times: Floats, worst: Floats) -> Floats:
     """Return the p-values of `p_mean_not_positive` fast, right to a seventh where below 0.08.
 
@@ -76,7 +88,7 @@ def p_mean_about(values: Floats, times: Floats, worst: Floats) -> Floats:
 def _saddle(values: Floats, times: Floats) -> Floats:
     """Return where on the real axis the integrand is least: between 0 and the pole of the worst value."""
     low, high = np.zeros(values.shape[1]), 1 / np.maximum(-values.min(axis=0), _NO_LOSS)
-    for _ in range(_HALVINGS):
+    for _ in range(26):
         middle = (low + high) / 2
         falls = (times * (values / (1 + middle * values))).sum(axis=0) + 1 / middle > 0
         low, high = np.where(falls, middle, low), np.where(falls, high, middle)
@@ -93,7 +105,7 @@ def lower_bound(values: Sequence[float] | Floats, reach: float, error: float, lo
     shares = _shares(values, reach)
     sizes = _sizes(shares, error, looks)
     low, high = 0.0, 1.0
-    for _ in range(_BOUND_HALVINGS):
+    for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if _is_refuted(shares, sizes, middle, error) else (low, middle)
     return float((2 * low - 1) * reach)

@@ -30,7 +30,7 @@ from scipy.special import ndtri, stdtrit
 from rag_lab._kit.wording import counted, plain
 from rag_lab.errors import ConfigError
 from rag_lab.statistics import summaries
-from rag_lab.statistics.bounded_mean import p_mean_about, p_mean_not_positive
+from rag_lab.statistics.bounded_mean import p_mean_about, p_not_worse
 from rag_lab.statistics.intervals import ENOUGH_DIFFERING, Floats, Units, units
 from rag_lab.statistics.randomization import ALPHA, hommel, smallest_n
 
@@ -248,20 +248,6 @@ class NotWorse:
     margin: float
     p_value: float | None  # see `p_not_worse`
     reason: str = ""
-
-
-def p_not_worse(sums: Floats, counts: Floats, margin: float, reach: float) -> Floats:
-    """Return the one-sided p-values, (k,), of "the mean is not below -margin", with one unit at the worst appended.
-
-    Of clusters the appended one has the size of the cluster in which the average question is: of the average size, lost
-    large clusters were missed too often where sizes differ. `sums`, (m, k), are of the differences of each unit, more
-    being better, in k contrasts on the same units, `counts`, (m,), their numbers; `reach` is the largest difference of
-    a question.
-    """
-    if len(counts) < 2:
-        raise ValueError(f"the test needs at least 2 units, got {len(counts)}")
-    size = (counts**2).sum() / counts.sum()
-    return p_mean_not_positive(sums + margin * counts[:, None], np.full(sums.shape[1], (margin - reach) * size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 N_RESAMPLES = 2_000
 _BATCH = 200  # fixed, as the draws depend on it; a divisor of N_RESAMPLES
-_SEED = 0
 _STREAM = 7  # of random numbers, beside those of the other methods
 
 
@@ -135,7 +134,7 @@ def fronts(
     """
     units = len(quality.sums)
     seen = _on(quality, costs, which, np.ones((units, 1)))
-    resamples = poisson_draws(units, _SEED, _STREAM, N_RESAMPLES // _BATCH, _BATCH)
+    resamples = poisson_draws(units, 0, _STREAM, N_RESAMPLES // _BATCH, _BATCH)
     drawn = sum(_on(quality, costs, which, draws).sum(axis=2) for draws in resamples)
     return seen[:, :, 0], np.asarray(drawn / N_RESAMPLES)
 

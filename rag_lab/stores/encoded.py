@@ -31,7 +31,6 @@ EncodedName = Literal["late", "splade"]
 Scores = npt.NDArray[np.float32]
 
 FORMAT = 2  # raised when the files of an index, or its scores, change
-_TEXTS_AT_ONCE = 256
 _VECTORS_AT_ONCE = 32_768
 _QUERIES_AT_ONCE = 16
 _DECIMALS = 6
@@ -63,7 +62,7 @@ class EncodedIndex(ABC):
         labels = [access_label(chunk.namespace, chunk.permissions) for chunk in chunks]
         encode, began = getattr(model, cls.method), time.monotonic() + getattr(model, "replayed_s", 0.0)
         texts = [chunk.text for chunk in chunks]
-        cls._write(path, (encode("document", texts[part]) for part in batches(len(texts), _TEXTS_AT_ONCE)))
+        cls._write(path, (encode("document", texts[part]) for part in batches(len(texts), 256)))
         seconds = time.monotonic() + getattr(model, "replayed_s", 0.0) - began  # as first computed
         about = {"ids": [chunk.chunk_id for chunk in chunks], "labels": labels, "seconds": seconds}
         (path / "about.json").write_text(json.dumps(about), encoding="utf-8")

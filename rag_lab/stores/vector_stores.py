@@ -40,11 +40,7 @@ _CHROMA_HNSW = {
 }
 _FAISS_FILE = "hnsw.faiss"
 _FAISS_FEW_ROWS = 10_000
-_QDRANT_ROWS_AT_ONCE = 1_000
-_QDRANT_TIMEOUT_S = 60
-_DUCKDB_ROWS_AT_ONCE = 50_000
 _DUCKDB_SEARCH = Path(__file__).with_name("duckdb_search.sql").read_text(encoding="utf-8")
-_MILVUS_ROWS_AT_ONCE = 10_000
 
 
 def padded(rows: Sequence[Sequence[int]], cosines: Sequence[Iterable[float]], n_wanted: int) -> engine.Nearest:
@@ -163,7 +159,7 @@ class QdrantStore(engine.ServedStore):
         return QdrantClient(
             url=f"{'https' if tls else 'http'}://{host}:{port}",
             api_key=os.environ.get("QDRANT_API_KEY"),
-            timeout=_QDRANT_TIMEOUT_S,
+            timeout=60,
             check_compatibility=False,  # which would warn of an absent server before the error says it
         )
 
@@ -178,7 +174,7 @@ def _fill_qdrant(client: Any, collection: str, rows: engine.Rows, *, with_index:
     client.create_collection(collection, vectors_config=space, hnsw_config=graph, quantization_config=quantization)
     if with_index:
         client.create_payload_index(collection, "label", models.PayloadSchemaType.INTEGER)
-    for part in engine.batches(len(rows), _QDRANT_ROWS_AT_ONCE):
+    for part in engine.batches(len(rows), 1_000):
         labels = rows.label_numbers[part].tolist()
         points = models.Batch(
             ids=list(range(part.start, part.start + len(labels))),
@@ -254,7 +250,7 @@ class DuckDBStore(engine.EngineStore):
         dim = self.rows.vectors.shape[1]
         with duckdb.connect(str(self.path / "vectors.duckdb")) as database:
             database.execute(f"CREATE TABLE children (position BIGINT, label INTEGER, vector FLOAT[{dim}])")
-            for part in engine.batches(len(self.rows), _DUCKDB_ROWS_AT_ONCE):
+            for part in engine.batches(len(self.rows), 50_000):
                 vectors, labels = self.rows.vectors[part], self.rows.label_numbers[part]
                 positions = np.arange(part.start, part.start + len(labels))
                 database.register("rows", _table(position=positions, label=labels, vector=vectors))
@@ -302,7 +298,7 @@ class MilvusStore(engine.EngineStore):
         )
         with MilvusLite(str(self.path / "milvus")) as database:
             collection = database.create_collection(_COLLECTION, schema)
-            for part in engine.batches(len(self.rows), _MILVUS_ROWS_AT_ONCE):
+            for part in engine.batches(len(self.rows), 10_000):
                 labels, vectors = self.rows.label_numbers[part].tolist(), self.rows.vectors[part].tolist()
                 rows = enumerate(zip(labels, vectors, strict=True), start=part.start)
                 collection.insert([{"position": n, "label": label, "vector": vector} for n, (label, vector) in rows])

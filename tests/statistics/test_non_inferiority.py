@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from rag_lab.errors import ConfigError
-from rag_lab.statistics.bounded_mean import p_mean_about
+from rag_lab.statistics.bounded_mean import p_mean_about, p_not_worse
 from rag_lab.statistics.intervals import Units, paired_differences, units
 from rag_lab.statistics.non_inferiority import (
     MOST_UNITS,
     for_margin,
     not_worse,
     not_worse_than_best,
-    p_not_worse,
     pilot_of,
     questions_for_margin,
 )

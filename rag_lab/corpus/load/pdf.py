@@ -32,7 +32,6 @@ _ROW_OVERLAP = 0.5  # of the lower line's height, from which two lines stand sid
 # PyMuPDF's TEXT_PRESERVE_WHITESPACE and TEXT_MEDIABOX_CLIP. Ligatures are spelt out, so that "file" is found where the
 # font draws its first two letters as one.
 _TEXT_FLAGS = 2 | 64
-_RUN_OF_SPACES = re.compile(r"[ \t]{3,}")
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in points
 _MAX_STROKES = 4_000  # lines and rectangles
@@ -71,7 +70,7 @@ def page_lines(page: Any) -> list[Line]:
     lines = []
     for block_number, block in enumerate(blocks):
         for number, line in enumerate(block.get("lines", ())):
-            if text := _RUN_OF_SPACES.sub("  ", "".join(span["text"] for span in line["spans"])).strip():
+            if text := re.compile(r"[ \t]{3,}").sub("  ", "".join(span["text"] for span in line["spans"])).strip():
                 along = direction(*line["dir"])
                 lines.append(Line(*turned(line["bbox"], along), text, along, (block_number, number)))
     return lines

@@ -26,7 +26,6 @@ FILE = "variants.sqlite"
 TAKEN = json.dumps("taken")  # the results have been unpacked, and need not be kept
 WITHDRAWN = json.dumps("withdrawn")  # nobody begins it, and who is at it stops
 _LOGGER = logging.getLogger(__name__)
-_COLLECT_EVERY_S = 0.25
 _LOOK_FOR_WORKERS_S = 2.0
 _ALONE_S = 60.0
 _WAIT_S = 0.5
@@ -145,7 +144,7 @@ def announce_and_collect(
             for name, why in vetoed.items():
                 (open_jobs[name].output.parent / variant_files.LIVE_FILE).unlink(missing_ok=True)
                 yield local.Done(open_jobs.pop(name), why, 0.0, vetoed=True)
-            time.sleep(_COLLECT_EVERY_S)
+            time.sleep(0.25)
 
 
 def export_status(folder: Path) -> str:

@@ -22,7 +22,6 @@ RAY_ADDRESS = "RAY_ADDRESS"
 SCHEDULER_FOLDER = "scheduler"  # in the run folder: what submitit writes, with what workers print
 _STORE = "RAG_LAB_STORE"
 _PYTHON = f"{shlex.quote(sys.executable)} -P"  # without the working folder among the places to import from
-_SLURM_MINUTES = 24 * 60
 _STOP_S = 10.0
 _NODES_EVERY_S = 2.0
 _LOGGER = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ def _slurm_workers(asked: Mapping[str, Any], run: str, jobs: Sequence[local.Job]
         raise ConfigError(
             "--executor slurm needs submitit, which is not installed; install it with `pip install 'rag_lab[slurm]'`."
         ) from None
-    parameters = {"timeout_min": _SLURM_MINUTES, "name": "rag-lab", **asked}
+    parameters = {"timeout_min": 24 * 60, "name": "rag-lab", **asked}
     cluster = parameters.pop("cluster", "slurm")  # or `local`, for processes of this machine
     try:
         folder = jobs[0].output.parents[2] / SCHEDULER_FOLDER

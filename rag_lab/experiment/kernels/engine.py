@@ -38,9 +38,7 @@ ENGINE = "rag_lab"
 _LOOK_S = 0.01  # whether a kernel has ended
 _SOCKET_FOLDER_CHARS = 80  # the path of a socket may have about 100
 _LAUNCHER = ["-P", "-m", "ipykernel_launcher"]
-_REPLY_S = 1.0
 _RECONNECT_MS = 5
-_STATUS_S = 0.2
 
 
 class ReadyClient(AsyncKernelClient):
@@ -66,9 +64,9 @@ class ReadyClient(AsyncKernelClient):
     async def _answers(self) -> bool:
         asked = self.kernel_info()
         with suppress(Empty):
-            reply = await self.shell_channel.get_msg(timeout=_REPLY_S)
+            reply = await self.shell_channel.get_msg(timeout=1.0)
             while reply["msg_type"] == "kernel_info_reply":
-                message = await self.iopub_channel.get_msg(timeout=_STATUS_S)
+                message = await self.iopub_channel.get_msg(timeout=0.2)
                 is_ours = message["parent_header"].get("msg_id") == asked
                 if is_ours and message["content"].get("execution_state") == "idle":
                     self._handle_kernel_info_reply(reply)
@@ -173,6 +171,15 @@ class KernelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no st
     ) -> Any:
         """Execute it, in `kernel` where one is given; see papermill. `folder` is for files of the connection."""
         manager: Any = type("KernelManager", (SamePythonKernelManager,), {"folder": folder, "kernel": kernel})
+        save = nb_man.save
+
+        def save_outputs(**options: Any) -> None:
+            """Save the notebook, but not for a cell that has only begun."""
+            begun = (cell for cell in nb_man.nb.cells if cell.metadata.papermill["status"] == nb_man.RUNNING)
+            if all(cell.get("outputs") for cell in begun):
+                save(**options)
+
+        nb_man.save = save_outputs
         try:
             return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=manager, **options)
         except DeadKernelError as error:

@@ -8,6 +8,7 @@ with visible control characters in its outputs.
 
 import json
 import os
+import re
 import sys
 import threading
 import warnings
@@ -23,7 +24,9 @@ from papermill.iorw import LocalHandler, papermill_io
 from rag_lab._kit.machine import room_on_disk, scratch_folder
 from rag_lab.errors import RagLabError
 from rag_lab.experiment.kernels.engine import ENGINE, ForkedKernel, SilentKernelError
-from rag_lab.redaction import hide_known_json, redact_sentence, visible, visible_json
+from rag_lab.redaction import CONTROL, hide_known_json, redact_sentence, visible, visible_json
+
+_ESCAPED = re.compile(r"\\[bfru]")  # as JSON writes control characters
 
 
 def run_notebook(
@@ -82,11 +85,14 @@ class CleanNotebooks(LocalHandler):  # type: ignore[misc]  # papermill has no st
 
     def write(self, buf: str, path: str) -> None:
         """Write the notebook `buf`."""
-        book = json.loads(hide_known_json(buf))
-        for cell in book["cells"]:
-            if "outputs" in cell:
-                cell["outputs"] = _visible_in(cell["outputs"])
-        super().write(visible_json(json.dumps(book, indent=1, ensure_ascii=False)) + "\n", path)
+        text = hide_known_json(buf)
+        if _ESCAPED.search(text) or CONTROL.search(text):
+            book = json.loads(text)
+            for cell in book["cells"]:
+                if "outputs" in cell:
+                    cell["outputs"] = _visible_in(cell["outputs"])
+            text = visible_json(json.dumps(book, indent=1, ensure_ascii=False))
+        super().write(f"{text}\n", path)
 
 
 def _visible_in(value: Any) -> Any:

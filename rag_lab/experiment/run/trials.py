@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from optuna.trial import TrialState
 
 STUDY_FILE = "optuna.sqlite"
-STORE_VARIABLE = "RAG_LAB_STORE"
 MOST_REPEATS = 50  # trials in a row that are nothing new: then the sampler has nothing more to propose
 Values = tuple[float, ...]  # of the objectives, in their order
 
@@ -180,7 +179,7 @@ def open_study(checked: Plan, run: run_folder.RunFolder) -> Trials:
     sampler = given.sampler or built_in_designs.SAMPLERS[0]
     same = digest.digest([baseline, given.factors, given.only_if, sampler, given.seed, [one.name for one in goals]])
     run.path.mkdir(parents=True, exist_ok=True)
-    store, upward = os.environ.get(STORE_VARIABLE, ""), [one.info.scale.higher_is_better for one in goals]
+    store, upward = os.environ.get("RAG_LAB_STORE", ""), [one.info.scale.higher_is_better for one in goals]
     return open_trials(run.path, store, f"{given.name}-{same[:16]}", upward, given.factors, sampler, given.seed)
 
 

@@ -31,7 +31,6 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 _LENGTH = struct.Struct("<Q")  # of a text, before it
 _ALIGNMENT = 32  # of the weights, where the file names no other
-_BYTE_LEVEL_BPE = "gpt2"
 _MARKS = (2, 3, 4)  # types of tokens that are found in a text as they stand: unknown, control, the user's own
 _DIGITS_AT_ONCE = {"llama-bpe": "{1,3}", "qwen2": ""}
 _WORDS = (
@@ -165,7 +164,7 @@ def gguf_tokenizer(path: Path) -> Any:
     """Return the tokenizer of a GGUF file; None where it is of another family than `FAMILIES`, or not whole."""
     found = gguf_metadata(path) or {}
     family = found.get("tokenizer.ggml.pre")
-    if found.get("tokenizer.ggml.model") != _BYTE_LEVEL_BPE or family not in FAMILIES:
+    if found.get("tokenizer.ggml.model") != "gpt2" or family not in FAMILIES:
         return None
     try:
         from tokenizers import AddedToken, Tokenizer, models

@@ -21,7 +21,6 @@ from rag_lab.redaction import one_line
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _WORD_START = "▁"  # how SentencePiece writes a space
-_SENTENCEPIECE = {"ByteFallback", "Metaspace", "Replace"}
 _UNFIT = "The reply cannot be held to its schema: {}"
 _SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
@@ -53,7 +52,7 @@ def token_bytes(tokenizer: Any) -> list[bytes] | None:
         if "ByteLevel" in steps:  # one with a letter outside of the alphabet was added, and is written as it stands
             is_added = any(letter not in alphabet for letter in token)
             written[number] = token.encode() if is_added else bytes(alphabet[letter] for letter in token)
-        elif steps & _SENTENCEPIECE:
+        elif steps & {"ByteFallback", "Metaspace", "Replace"}:
             single = _BYTE_TOKEN.fullmatch(token)
             written[number] = bytes([int(single[1], 16)]) if single else token.replace(_WORD_START, " ").encode()
         else:

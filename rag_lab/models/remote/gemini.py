@@ -15,7 +15,6 @@ from rag_lab.models.remote.retries import RemoteModel, RemoteOptions
 
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
-_SERVICE = "https://generativelanguage.googleapis.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class GeminiModel(RemoteModel):
     def problem(self, within_s: float) -> str:
         """Return why it cannot answer now, in one sentence, or ''."""
         key = {"x-goog-api-key": requirements.require_key(KEY_VARIABLES)}
-        endpoint = http.Endpoint(self.options.base_url or _SERVICE, within_s, key)
+        endpoint = http.Endpoint(self.options.base_url or "https://generativelanguage.googleapis.com", within_s, key)
         return endpoint.problem(f"/v1beta/models/{self.name.removeprefix('models/')}", must_exist=True)
 
     def _langchain(self, name: str, max_bytes: int, check: Callable[[bytes], None], **more: Any) -> Any:

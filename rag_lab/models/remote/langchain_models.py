@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
 
-_ALIAS = re.compile(r"[-:]latest$")
 _SIZES = frozenset({"mini", "nano", "lite", "small", "large", "turbo", "flash", "pro", "max"})
 _CUT_OFF = {"length", "max_tokens", "model_length"}
 _ACCIDENTS = {"tool_calls", "function_call", "malformed_function_call", "unexpected_tool_call", "error", "other"}
@@ -51,7 +50,7 @@ def highest_within(levels: Sequence[str], tokens: int) -> str:
 
 def is_another(asked: str, told: str) -> bool:
     """Tell whether a server answered as clearly another model than `asked`, with folders and versions aside."""
-    if not told or _ALIAS.search(asked):
+    if not told or re.compile(r"[-:]latest$").search(asked):
         return False
     names = [name.casefold().rpartition("/")[2].removesuffix(".gguf") for name in (asked, told)]
     one, other = (re.split(r"[\W_]+", name) for name in sorted(names, key=len))

@@ -21,7 +21,6 @@ from rag_lab.models.remote.retries import RemoteModel, RemoteOptions, in_paralle
 _LOG = logging.getLogger(__name__)
 _AROUND = 8  # tokens that a model may put around a question and a passage
 _DECIMALS = 6  # the last digits of float32 depend on what shares a batch
-_CHECK_S = 2.0
 _VERSION = re.compile(r"/v\d+/?$")
 _RESULT = replies.object_of({"index": replies.COUNT, "relevance_score": replies.NUMBER})
 _RANK = replies.object_of({"index": replies.COUNT, "score": replies.NUMBER})
@@ -89,7 +88,7 @@ class RemoteScorer(RemoteModel):
     @classmethod
     def server_problem(cls) -> str:
         """Return why no such server can be asked here, and what to write for another; '' where one answers."""
-        if not cls("MODEL").problem(_CHECK_S):
+        if not cls("MODEL").problem(2.0):
             return ""
         return f"Nothing answers at {cls.address}; a server elsewhere is {cls.provider}:MODEL?base_url=ADDRESS."
 

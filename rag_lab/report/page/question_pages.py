@@ -26,9 +26,7 @@ from rag_lab.report.page.templates import anchors, asset, macro, render, script_
 
 FOLDER = "questions"  # of the pages, beside the report
 _MOST_CELLS = 12  # variants of a grid; of more the worst and the best are named
-_ANSWER_CHARS = 120
 MOST_CHARS = 4_000_000  # of what stands behind the list in the report's own page
-_PAGES = "q-*.html"
 
 
 def question_list(comparison: Comparison) -> dict[str, Any]:
@@ -84,7 +82,7 @@ def _cells(comparison: Comparison, found: QuestionValues) -> list[Markup]:
         for trace in traces:
             if trace.answer is not None and trace.answer.text:
                 key = trace.question.question_id, comparison.codes[variant]
-                answers.setdefault(key, f": {shorten(trace.answer.text, _ANSWER_CHARS)}")
+                answers.setdefault(key, f": {shorten(trace.answer.text, 120)}")
     scale = comparison.scales.get(main)
     low, high = (0.0, 1.0) if scale is None or scale.low is None or scale.high is None else (scale.low, scale.high)
     rows = []
@@ -138,7 +136,7 @@ def bodies_or_pages(
     # Pages of an earlier report are known by their name; the folder goes once it is empty.
     if folder.is_dir():
         kept = set(names.values()) if is_paged else set()
-        for path in folder.glob(_PAGES):
+        for path in folder.glob("q-*.html"):
             if path.stem not in kept:
                 path.unlink()
         if not any(folder.iterdir()):

@@ -294,7 +294,6 @@ def _reproduce(comparison: Comparison) -> str:
     )
 
 
-PDF_FILE = "report.pdf"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge", "microsoft-edge")
 _OFF_PATH = (  # where installers put it without a name on PATH
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -320,7 +319,7 @@ def write_pdf(page: Path) -> Path:
             f"No browser that prints without a window was found ({', '.join(NAMES[:3])} or another Chromium); install "
             f"one, or open {page} in any browser and print it."
         )
-    target = page.with_name(PDF_FILE)
+    target = page.with_name("report.pdf")
     with tempfile.TemporaryDirectory() as profile, whole_file(target) as partial:
         # Chromium has no sandbox for root; the page loads nothing and its policy lets no foreign script run.
         root = ["--no-sandbox"] if sys.platform != "win32" and os.geteuid() == 0 else []
