@@ -405,8 +405,7 @@ def not_worse_than_best(
     """
     rows: list[tuple[Any, ...]] = []
     for metric, sample in margin_samples(scores, margins, scales, clusters).items():
-        against: list[Any] = []
-        answers: list[NotWorse] = []
+        against, answers = list[Any](), list[NotWorse]()
         scored = [one for one in variants if one in sample.columns and sample.scored[:, sample.columns[one]].any()]
         for variant in variants:
             rivals = [other for other in scored if other != variant]
