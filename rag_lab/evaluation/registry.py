@@ -40,9 +40,6 @@ METRICS = Kind(
 # Every name of ir_measures has a capital letter or a Greek one before parameters and cut-off, and none of ours has.
 _IR_MEASURE = r"(\w*[A-Zα-ω]\w*(?:\(.*\))?(?:@.+)?)"
 BY = " by "  # before the judge of a metric that has one of its own
-BY_EVIDENCE = ("retrieval.ndcg@10",)
-BY_REFERENCE = ("answer.token_f1",)
-WITHOUT_LABELS = ("cost.seconds", "cost.tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +218,8 @@ def default_metrics(questions: Iterable[Question]) -> tuple[str, ...]:
     """Return the metric that the labels of `questions` allow; what each costs, where they have none."""
     asked = list(questions)
     if any(question.evidence for question in asked):
-        return BY_EVIDENCE
-    return BY_REFERENCE if any(question.answers for question in asked) else WITHOUT_LABELS
+        return ("retrieval.ndcg@10",)
+    return ("answer.token_f1",) if any(question.answers for question in asked) else ("cost.seconds", "cost.tokens")
 
 
 def _check_ir_measure(name: str, text: str) -> None:

@@ -44,7 +44,6 @@ _MOST_DEATHS = 2
 _STARTED: list[subprocess.Popen[bytes]] = []  # held until they end, so that their numbers are given back
 _TEXTS_COUNTED = 65_536
 _NAME_LETTERS = 16
-_END_S = 5.0
 _LOOK_EVERY_S = 0.02
 
 
@@ -136,7 +135,7 @@ def _read_process(path: Path) -> ProcessRecord | None:
 
 def _gone(process: Process) -> None:
     """Wait until a process has ended; not longer than one that is ended takes."""
-    until_s = time.monotonic() + _END_S
+    until_s = time.monotonic() + 5.0
     while process.runs() and time.monotonic() < until_s:
         time.sleep(_LOOK_EVERY_S)
 

@@ -139,7 +139,6 @@ _HELD_BITS = {"float32": 32.0, "bfloat16": 16.0, "float16": 16.0}
 _NF4_BITS = 4.5  # a scale for each 64 values (Dettmers et al. 2023, section 3)
 _READ = "The ram guides are greased every five hundred hours; the filter of the oven is changed every month. " * 12
 _ASKED = ("What is greased?", "What is changed every month?", "How often are the guides greased?")
-_WRITTEN_TOKENS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +283,7 @@ def measure(model: ChatModel) -> Measured:
     """Ask three questions about 300 tokens of text, one after the other, and return what they took."""
 
     def asked(text: str) -> list[ChatReply]:
-        return model.generate([ChatRequest((Message("user", text),), max_tokens=_WRITTEN_TOKENS)])
+        return model.generate([ChatRequest((Message("user", text),), max_tokens=48)])
 
     asked("Say hello.")  # loads it; compiling and caching are none of its speed
     started = time.perf_counter()

@@ -7,7 +7,7 @@ by path, size and time of change, so that a process does not hash 100 MB to star
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -38,25 +38,33 @@ _ALLOWED = (
 )
 
 
-def file_digest(path: Path) -> str:
-    """Return `sha256:…` of a file, or `partial-sha256:…` of a file over 1 GB."""
+def noted(path: Path, what: str, find: Callable[[Path], Any]) -> Any:
+    """Return what `find` says of a file's content, a JSON value; it is remembered until the file changes."""
     stat = path.stat()
     stamp = [stat.st_size, stat.st_mtime_ns]
     name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
-    note = home_at_work() / "weights" / "digests" / f"{name}.json"
-    with suppress(OSError, ValueError):  # not remembered, or a note cut short: the digest is computed again
+    note = home_at_work() / "weights" / what / f"{name}.json"
+    with suppress(OSError, ValueError):  # not remembered, or a note cut short: it is found again
         known = json.loads(note.read_bytes())
-        if isinstance(known, dict) and known.get("stamp") == stamp and isinstance(known.get("digest"), str):
-            return str(known["digest"])
-    if stat.st_size <= _WHOLE_BYTES:
-        with path.open("rb") as file:
-            digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    else:
-        digest = f"partial-sha256:{_ends(path, stat.st_size)}"
+        if isinstance(known, dict) and known.get("stamp") == stamp and known.get("found"):
+            return known["found"]
+    found = find(path)
     note.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(note) as partial:
-        partial.write_text(json.dumps({"stamp": stamp, "digest": digest}), encoding="utf-8")
-    return digest
+        partial.write_text(json.dumps({"stamp": stamp, "found": found}), encoding="utf-8")
+    return found
+
+
+def file_digest(path: Path) -> str:
+    """Return `sha256:…` of a file, or `partial-sha256:…` of a file over 1 GB."""
+    return str(noted(path, "digests", _digest))
+
+
+def _digest(path: Path) -> str:
+    if (size := path.stat().st_size) > _WHOLE_BYTES:
+        return f"partial-sha256:{_ends(path, size)}"
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def folder_digest(folder: Path) -> str:

@@ -20,7 +20,6 @@ from rag_lab.errors import ConfigError, RagLabError, unknown_name
 from rag_lab.report.page.templates import asset, script_digest, with_script
 from rag_lab.runs.run_folder import MANIFEST_FILE, RunFolder, refuse_links_out, strict_json
 
-_QUESTION_PAGE = re.compile(r"q-[A-Za-z0-9._-]+\.html")
 REPORT = "report.html"
 QUESTIONS = "questions"  # the folder of their pages
 _RUNNING = '<span>Running: {}.</span> <a href="" hidden>Load the new scores</a> '
@@ -66,7 +65,7 @@ class LiveReport:
         """Return the page of one question, of a run whose report is too long for one file; None for any other name."""
         refuse_links_out(self._folder)
         path = self._folder / QUESTIONS / name
-        is_one = _QUESTION_PAGE.fullmatch(name) and path.is_file() and not path.is_symlink()
+        is_one = re.compile(r"q-[A-Za-z0-9._-]+\.html").fullmatch(name) and path.is_file() and not path.is_symlink()
         return path.read_text(encoding="utf-8") if is_one else None
 
     def rate(self, anchor: str, message: Mapping[str, Any] | None = None) -> str:

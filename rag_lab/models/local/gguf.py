@@ -13,7 +13,7 @@ import mmap
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from rag_lab._kit.config_file import read_shipped
 from rag_lab.errors import ModelError
 from rag_lab.models.local.local_model import keep_converted
 from rag_lab.models.protocols import ChatRequest
-from rag_lab.models.weights import file_digest
+from rag_lab.models.weights import file_digest, noted
 
 _MAGIC = b"GGUF"
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -74,12 +74,11 @@ def gguf_problem(path: Path) -> str:
 
 def _head(path: Path) -> tuple[Mapping[str, Any], int]:
     """Return the settings without lists, and the size of the whole file, 0 where its weights are of a new type."""
-    stat = path.stat()
-    return _read_head(path, stat.st_size, stat.st_mtime_ns)
+    settings, size = noted(path, "heads", _read_head)
+    return settings, size
 
 
-@lru_cache(maxsize=64)  # the same file is looked at by each model that is made of it
-def _read_head(path: Path, _size: int, _changed_ns: int) -> tuple[Mapping[str, Any], int]:
+def _read_head(path: Path) -> tuple[Mapping[str, Any], int]:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         reader = _Reader(content)
         settings = reader.settings(with_lists=False)

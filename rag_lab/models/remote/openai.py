@@ -27,7 +27,6 @@ _OFFICIAL = "https://api.openai.com/v1"
 _KEY = "OPENAI_API_KEY"
 Ask = Callable[[ChatRequest], ChatReply]
 # Models whose template has a switch, and thinks until it is told not to, or only then (vLLM, "Reasoning outputs").
-_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _SWITCHED = re.compile(r"qwen3|glm-?4|deepseek-v3|granite|holo2|gemma-?4|smollm3|hunyuan|nemotron")
 
 
@@ -73,7 +72,7 @@ def _efforts(name: str) -> tuple[tuple[str, ...], bool]:
     """Return the efforts that OpenAI's model of this name takes, the least first, and whether it samples without."""
     from langchain_openai import ChatOpenAI
 
-    profile = ChatOpenAI(model=_DATE.sub("", name), api_key=lambda: "none").profile or {}
+    profile = ChatOpenAI(model=re.compile(r"-\d{4}-\d{2}-\d{2}$").sub("", name), api_key=lambda: "none").profile or {}
     if not profile.get("reasoning_output"):
         return (), True
     levels = profile.get("reasoning_effort_levels", USUAL_LEVELS)
