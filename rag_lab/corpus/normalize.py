@@ -9,12 +9,12 @@ Nothing here uses a pattern that can go back over a long run of text again and a
 
 import re
 import unicodedata
-from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import accumulate
 
 from rag_lab.records import Document
 
@@ -95,20 +95,22 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     """
     normal = normalize(quote)
     for ignored in (_INVISIBLE, _LAYOUT):
-        letters, places = _letters(text, ignored)
+        letters, numbers, starts = _letters(text, ignored)
         wanted = re.sub(f"[{ignored}]+", "", normal)
         first = letters.find(wanted) if wanted else -1
         if first >= 0:
-            return places[first], places[first + len(wanted) - 1] + 1
+            ends = first, first + len(wanted) - 1
+            start, last = (starts[run := bisect_right(numbers, n) - 1] + n - numbers[run] for n in ends)
+            return start, last + 1
     return None
 
 
 @lru_cache(maxsize=16)  # the questions about one document stand together
-def _letters(text: str, ignored: str) -> tuple[str, "array[int]"]:
-    """Return what of `text` is not ignored, and where each character of it stands in `text`."""
-    runs = [match.span() for match in re.finditer(f"[^{ignored}]+", text)]
-    places = array("L", chain.from_iterable(range(*run) for run in runs))
-    return "".join(text[start:end] for start, end in runs), places
+def _letters(text: str, ignored: str) -> tuple[str, list[int], list[int]]:
+    """Return what of `text` is not ignored, and of each run of it the number of letters before it, and its start."""
+    found = [(match[0], match.start()) for match in re.finditer(f"[^{ignored}]+", text)]
+    runs = [run for run, _ in found]
+    return "".join(runs), [0, *accumulate(map(len, runs))], [start for _, start in found]
 
 
 _LEAST_WORDS = 30
