@@ -18,7 +18,6 @@ from rag_lab.models.protocols import ChatReply, ChatRequest, Embedder, Message
 
 MAX_REPLY_TOKENS = 1024  # RAGAs' own limit
 MIN_REPLY_TOKENS = 64  # below this no judgement fits
-RESAMPLING_TEMPERATURE = 0.7
 _TRANSLATION_ATTEMPTS = 2  # the session samples the second
 
 
@@ -93,7 +92,7 @@ class JudgeSession(InstructorBaseRagasLLM):  # type: ignore[misc]  # RAGAs has n
         return ChatRequest(
             messages=(Message("user", prompt),),
             max_tokens=room,
-            temperature=RESAMPLING_TEMPERATURE if nth else 0.0,
+            temperature=0.7 if nth else 0.0,
             seed=self._first_seed + nth,
             json_schema=judge_queue.strict_schema(response_model),
         )

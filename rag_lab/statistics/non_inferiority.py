@@ -234,7 +234,6 @@ def _needed(tried: Sequence[tuple[int, Floats]]) -> list[int | None]:
 
 Weights = Mapping[Any, float]  # variant_id to its weight; they add up to zero
 ANSWER_COLUMNS = ("n", "n_failed", "difference", "margin", "p_value", "p_corrected", "is_not_worse", "reason")
-NOT_WORSE_COLUMNS = ("contrast", "metric", *ANSWER_COLUMNS)
 BEST_COLUMNS = ("variant_id", "metric", "against", *ANSWER_COLUMNS)
 
 
@@ -356,7 +355,7 @@ def not_worse(
     for metric, sample in margin_samples(scores, margins, scales, clusters).items():
         found = sample.answers(contrasts)
         rows += [(key, metric, *rest) for key, rest in zip(found, _corrected(list(found.values())), strict=True)]
-    return summaries.frame(rows, NOT_WORSE_COLUMNS)
+    return summaries.frame(rows, ("contrast", "metric", *ANSWER_COLUMNS))
 
 
 def questions_needed(

@@ -187,13 +187,10 @@ def _check_arms(arms: Any) -> None:
 
 
 MIN_QUESTIONS = 5  # of a class, for HyDE to be on in it
-N_PERMUTATIONS = 499
 _NOTHING = 1e-12  # a gain up to this is rounding
 
 Numbers = npt.NDArray[np.int64]
 Rules = npt.NDArray[np.bool_]
-FOLDS = 5
-REPETITIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +217,7 @@ def cross_validated(trial: Trial, classes: Numbers, random: np.random.Generator)
     return by_class.sum(axis=0) / trial.repetitions, for_all.sum(axis=0) / trial.repetitions
 
 
-def p_value(trial: Trial, seed: int, n_permutations: int = N_PERMUTATIONS) -> float:
+def p_value(trial: Trial, seed: int, n_permutations: int = 499) -> float:
     """Return how often routing gains as much over the better arm where the classes are dealt out at random.
 
     One-sided: the null hypothesis is that the classes say nothing about what HyDE adds. The whole procedure, folds and
@@ -324,8 +321,8 @@ def learn_class_to_hyde(
     table: pd.DataFrame,
     column: str = "predicted",
     seed: int = 0,
-    folds: int = FOLDS,
-    repetitions: int = REPETITIONS,
+    folds: int = 5,
+    repetitions: int = 20,
     scale: Scale = SHARE,
 ) -> LearnedRouting:
     """Learn for which classes HyDE pays, and estimate the gain by repeated stratified cross-validation.

@@ -13,6 +13,7 @@ before one with fewer, and means decide only between equals.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -197,15 +198,19 @@ def summary(
     possible = [(ranges[metric].low, ranges[metric].high) for (_, metric), _ in cells]
     samples = [cell.mean[~np.isnan(cell.mean)].tolist() for _, cell in cells]
     intervals = mean_intervals(samples, confidence, seed, groups, possible)
-    texts = scores["reason"].astype(object).fillna("").astype(str)
-    unscored = scores.assign(reason=texts)[(scores["status"] != "scored") & (texts != "")]
-    commonest = {key: str(part["reason"].mode().iloc[0]) for key, part in unscored.groupby(CELL, sort=False)}
+    unscored = scores[scores["metric"].isin([key[1] for key, cell in cells if not cell.scored.any()])]
+    unscored = unscored[unscored["status"] != "scored"]
+    reasons: dict[tuple[Any, Any], Counter[str]] = {}
+    texts = unscored["reason"].astype(object).fillna("").astype(str)
+    for variant, metric, text in zip(unscored["variant_id"], unscored["metric"], texts, strict=True):
+        reasons.setdefault((variant, metric), Counter())[text] += bool(text)
+    commonest = {key: min(found, key=lambda text: (-found[text], text)) for key, found in reasons.items()}
     rows = []
     for (key, cell), interval in zip(cells, intervals, strict=True):
         scored, asked = int(cell.scored.sum()), len(cell.scored)
         failed = int((cell.failed & ~cell.scored).sum())
         counts = (asked, scored, failed, asked - scored - failed)
-        reason = interval.reason if scored else commonest.get(key, interval.reason)
+        reason = (not scored and commonest.get(key)) or interval.reason
         scale = ranges[key[1]]
         ends = (scale.within(interval.low), scale.within(interval.high))
         judged = cell.scored | cell.failed
