@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -55,6 +56,15 @@ def test_a_failing_notebook_is_kept_with_its_reason_and_the_others_go_on(tmp_pat
     kept = nbformat.read(tmp_path / "bad.ipynb", as_version=4)
     assert any(output.get("ename") == "ModelError" for cell in kept.cells for output in cell.get("outputs", []))
     assert (tmp_path / "good.json.end").exists()
+
+
+def test_what_waits_for_a_server_starts_first_and_beside_what_computes(tmp_path):
+    waits_for = {"computes": "", "first": "server", "second": "server"}
+    jobs = [replace(job(tmp_path, name), waits_for=server) for name, server in waits_for.items()]
+    started = []
+    done = list(execute(jobs, 2, veto=lambda one, runs: "" if runs else started.append(one.name) or ""))
+    assert started == ["first", "computes", "second"]
+    assert [one.reason for one in done] == [""] * 3
 
 
 def test_a_kernel_that_crashes_is_a_reason(tmp_path):
