@@ -260,6 +260,6 @@ def with_answers(tables: Comparison) -> Comparison:
     ]
     found = answers(scores, hypotheses, tables.options) if hypotheses else {}
     done = replace(tables, answers=found, differences=differences_table(pairs, found))
-    # What is planned rests on no answer, so that it is not planned again.
-    vars(done).update(planned_effects=effects, planned_studies=tables.planned_studies)
+    # What is planned, and of which pipelines, rests on no answer, so that it is not found again.
+    vars(done).update(planned_effects=effects, planned_studies=tables.planned_studies, pipelines=tables.pipelines)
     return done
