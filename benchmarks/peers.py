@@ -2,7 +2,7 @@
 
     python3.11 -m venv PEERS
     PEERS/bin/pip install context-grid==0.9.5 "pyterrier[java]==1.1.2"
-    python benchmarks/peers.py --peers-python PEERS/bin/python [--jobs 2] [--grids equal_words grid_4] [--page FILE]
+    python benchmarks/peers.py --peers-python PEERS/bin/python [--jobs auto] [--grids equal_words grid_4] [--page FILE]
 
 The corpus is XQuAD, 240 paragraphs and 1,190 questions, or another data set of this project by `--dataset`. Both
 sides read the same files, ask the same questions, find ten passages each and are one command each, with their own
@@ -59,7 +59,7 @@ NAMES = {
 class RagLab:
     """Our side, in a folder of its own with a home of its own."""
 
-    def __init__(self, dataset: Path, folder: Path, jobs: int, server: str) -> None:
+    def __init__(self, dataset: Path, folder: Path, jobs: str, server: str) -> None:
         self._dataset, self._folder, self._jobs, self._server = dataset, folder, jobs, server
         folder.mkdir()
 
@@ -87,7 +87,7 @@ class RagLab:
             shutil.rmtree(out, ignore_errors=True)
         if cold:
             shutil.rmtree(home, ignore_errors=True)
-        took = swept(path, out, home, "--jobs", str(self._jobs))
+        took = swept(path, out, home, "--jobs", self._jobs)
         return took, means(out, f"retrieval.{METRIC}")
 
 
@@ -180,7 +180,7 @@ def side_by_side(grid: str, ours: RagLab, theirs: ContextGrid) -> dict[str, Any]
     return found
 
 
-def measure(dataset: Path, python: Path, scratch: Path, jobs: int, grids: Sequence[str]) -> dict[str, Any]:
+def measure(dataset: Path, python: Path, scratch: Path, jobs: str, grids: Sequence[str]) -> dict[str, Any]:
     asked = (dataset / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     with embedding_server(TEXT_S) as server:
         ours = RagLab(dataset, scratch / "rag_lab", jobs, server.url)
@@ -207,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", type=Path)
     parser.add_argument("--peers-python", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", default="auto", help="of ours; theirs takes what it likes, too")
     parser.add_argument("--grids", nargs="+", default=list(GRIDS), choices=list(GRIDS))
     argument(parser)
     given = parser.parse_args()
