@@ -169,7 +169,7 @@ MOST_LINES = {
     "runs": 1_299,  # 1_200
     "comparison": 5_153,  # 4_400
     "report": 3_265,  # 2_700
-    "experiment": 8_206,  # 7_600
+    "experiment": 8_204,  # 7_600
     "notebook": 2_729,  # 2_600
     "testing": 846,  # 1_200
     "cli": 2_352,  # 2_300

@@ -38,15 +38,15 @@ _ALLOWED = (
 )
 
 
-def noted(path: Path, what: str, find: Callable[[Path], Any]) -> Any:
-    """Return what `find` says of a file's content, a JSON value; it is remembered until the file changes."""
+def noted(path: Path, what: str, find: Callable[[Path], Any], kind: type) -> Any:
+    """Return what `find` says of a file's content, a JSON value of `kind`, remembered until the file changes."""
     stat = path.stat()
     stamp = [stat.st_size, stat.st_mtime_ns]
     name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
     note = home_at_work() / "weights" / what / f"{name}.json"
     with suppress(OSError, ValueError):  # not remembered, or a note cut short: it is found again
         known = json.loads(note.read_bytes())
-        if isinstance(known, dict) and known.get("stamp") == stamp and known.get("found"):
+        if isinstance(known, dict) and known.get("stamp") == stamp and isinstance(known.get("found"), kind):
             return known["found"]
     found = find(path)
     note.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def noted(path: Path, what: str, find: Callable[[Path], Any]) -> Any:
 
 def file_digest(path: Path) -> str:
     """Return `sha256:…` of a file, or `partial-sha256:…` of a file over 1 GB."""
-    return str(noted(path, "digests", _digest))
+    return str(noted(path, "digests", _digest, str))
 
 
 def _digest(path: Path) -> str:

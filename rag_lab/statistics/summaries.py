@@ -210,7 +210,7 @@ def summary(
         scored, asked = int(cell.scored.sum()), len(cell.scored)
         failed = int((cell.failed & ~cell.scored).sum())
         counts = (asked, scored, failed, asked - scored - failed)
-        reason = (not scored and commonest.get(key)) or interval.reason
+        reason = interval.reason if scored else commonest.get(key) or interval.reason
         scale = ranges[key[1]]
         ends = (scale.within(interval.low), scale.within(interval.high))
         judged = cell.scored | cell.failed

@@ -41,7 +41,7 @@ def in_model_order(
     small together, what takes longest begins, since it must not end last: most stages that ask a chat model, then a
     reranker, then a corpus that is another than the first variant's.
     """
-    needs = [(models or (lambda one: local_models(one, metrics)))(variant) for variant in variants]
+    needs = [(models or (lambda one: models_of(one, metrics, served=False)))(variant) for variant in variants]
     if are_small(set().union(*needs)):
         usual = variants[0].config.corpus if variants else None
         what = [(-n_chats(c), c.rerank.name == "none", c.corpus == usual) for c in (one.config for one in variants)]
@@ -55,15 +55,15 @@ def in_model_order(
     return [variants[n] for n in order]
 
 
-def local_models(variant: Variant, metrics: Sequence[str]) -> frozenset[str]:
-    """Return the names of the models whose weights a variant needs on this machine."""
+def models_of(variant: Variant, metrics: Sequence[str], *, served: bool) -> frozenset[str]:
+    """Return the names of the models that a variant asks of servers, or whose weights it needs on this machine."""
     found = set[str]()
     for role, names in models_used(variant.config, metrics, asked=True).items():
         kind = KINDS.get(role, providers.CHAT_MODELS)
         for name in config.alternatives(names):
             with suppress(ModelError):  # it is told where the plan is checked
                 provider = providers.providers_of(kind).get(providers.split_name(name, kind)[0])
-                if provider is not None and not provider.is_server:
+                if provider is not None and provider.is_server == served:
                     found.add(name)
     return frozenset(found)
 
@@ -95,7 +95,7 @@ def side_by_side(variants: Sequence[Variant], metrics: Sequence[str], run: files
     where all models are remote.
     """
     used = {name for variant in variants for name in models_used(variant.config, metrics, asked=True).values()}
-    has_local = any(local_models(variant, metrics) for variant in variants)
+    has_local = any(models_of(variant, metrics, served=False) for variant in variants)
     waits, shares = bool(used) and not has_local, has_local and os.environ.get(HOST_VARIABLE) != OFF
     records = map(files.read_json, sorted((run.path / "variants").glob(f"*/{files.RECORD_FILE}")))
     # of a kernel itself: models that it shares with others are kept once

@@ -36,7 +36,6 @@ from rag_lab.models.hosted import HOST_VARIABLE, load_ahead
 from rag_lab.records import Trace
 from rag_lab.runs import human_input, run_manifest, variant_files
 from rag_lab.runs import run_folder as files
-from rag_lab.runs.variant_files import Questions
 
 N_QUESTIONS = 2  # of a check
 CHECKED_FILE = "checked.json"  # in the run folder: what has passed a check
@@ -60,7 +59,7 @@ def run_variants(
     notebook, started_s = checkout_file(NOTEBOOK), time.perf_counter()
     has_work = any(not (run.variant_dir(v.variant_id) / files.DONE_FILE).is_file() for v in checked.variants)
     prepares = has_work and options.executor == launchers.LOCAL and not options.cold
-    with registry.modules_from(checked.folder), local.prepared() if prepares else nullcontext():
+    with registry.modules_from(checked.folder), local.prepared() if prepares else nullcontext() as starter:
         began, run = now(), human_input.dated(run)
         identities = run_identities(checked, notebook)
         if not options.retry_failed and outputs.is_finished(checked.experiment, run, identities):
@@ -71,9 +70,8 @@ def run_variants(
             # The first index would wait for it.
             given = (options.environment.get(HOST_VARIABLE, ""), providers.EMBEDDERS, name, shared.embedder(name))
             Thread(target=load_ahead, args=given, daemon=True).start()
-        for server in (starter.fork_server for starter in local.starters):
-            if server is not None:
-                server.draw_ahead(len(checked.questions))
+        if starter is not None and starter.fork_server is not None:
+            starter.fork_server.draw_ahead(len(checked.questions))
         local.check_parameters(notebook, _parameters(checked, run, checked.variants[0]))
         with SweepProgress(run, shown=options.progress) as progress, observability.span(f"sweep {run.name}"):
             outputs.begin(checked, run, identities)
@@ -131,7 +129,7 @@ class Runner:
             for variant_id in before:
                 outputs.move_variant(variant_id, run, outputs.earlier(run))
             execute, poll = launchers.executor_of(options.executor, options.slurm), partial(progress.look, run)
-            readers, known = list[Thread](), Questions()
+            readers, known = list[Thread](), variant_files.Questions()
             for done in execute(self._jobs(run, missing), n_jobs, poll=poll, veto=self.guard.veto):
                 state = self.guard.stopped(done) or _state(run, self.plan, done)
                 if state.variant_id in before:
@@ -139,17 +137,17 @@ class Runner:
                 states[state.variant_id] = state
                 if state.status == "ok" and not state.resumed:
                     outputs.keep_whole(run, state.variant_id, self.identities[state.variant_id], state.seconds)
-                    readers += [Thread(target=self._read, args=(state.variant_id, known), daemon=True)]
-                    readers[-1].start()
+                    if self.has_report:
+                        readers += [Thread(target=self._read, args=(state.variant_id, known), daemon=True)]
+                        readers[-1].start()
                 progress.end(state)
             for reader in readers:
                 reader.join()
         return [states[variant_id] for variant_id in self.identities]
 
-    def _read(self, variant_id: str, known: Questions) -> None:
+    def _read(self, variant_id: str, known: variant_files.Questions) -> None:
         with suppress(DamagedFile, OSError):  # which the report meets again
-            if self.has_report:
-                self.traces[variant_id] = self.folder.traces(variant_id, known)
+            self.traces[variant_id] = self.folder.traces(variant_id, known)
 
     def check(self, missing: Sequence[Variant], n_jobs: int) -> None:
         """Ask each of the variants two questions first, where that is asked for, or costs little beside the rest."""
@@ -173,7 +171,7 @@ class Runner:
         again = {results.RETRY_VARIABLE: "1"} if options.retry_failed else {}
         states = json.dumps({str(folder): str(state.path.resolve()) for folder, state in self.plan.states.items()})
         for variant in variants:
-            name, asked = variant.variant_id, models_used(variant.config, metrics, asked=True)
+            name = variant.variant_id
             folder = run.variant_dir(name).resolve()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -190,7 +188,7 @@ class Runner:
                 {**options.environment, **booked, **again, **observability.trace_environment()},
                 options.cold,
                 options.cell_minutes,
-                ", ".join(sorted(set(asked.values()) - run_options.local_models(variant, metrics))),
+                ", ".join(sorted(run_options.models_of(variant, metrics, served=True))),
                 local.Origin(options.run, self.identities[name], dataset.name, location, dataset.digest),
             )
             jobs.append(job)

@@ -74,7 +74,7 @@ def gguf_problem(path: Path) -> str:
 
 def _head(path: Path) -> tuple[Mapping[str, Any], int]:
     """Return the settings without lists, and the size of the whole file, 0 where its weights are of a new type."""
-    settings, size = noted(path, "heads", _read_head)
+    settings, size = noted(path, "heads", _read_head, list)
     return settings, size
 
 

@@ -28,7 +28,7 @@ from rag_lab.experiment.run.run_options import (
     as_jobs,
     decide,
     in_model_order,
-    local_models,
+    models_of,
 )
 from rag_lab.experiment.run.sweep import sweep
 from rag_lab.memory.ledger import Caller, Ledger
@@ -147,7 +147,7 @@ def test_models_are_small_where_their_weights_are_here_and_are_few(models, small
     assert are_small(models) is (not models)
 
 
-def test_local_models_are_those_whose_weights_are_loaded_here():
+def test_models_here_are_those_whose_weights_are_loaded_and_others_are_asked_of_servers():
     changes = {
         "models.generation": "openai:gpt-4o-mini | transformers:smollm2",
         "models.embedding": "sentence_transformers:minilm",
@@ -158,9 +158,12 @@ def test_local_models_are_those_whose_weights_are_loaded_here():
         "answer.name": "llm",
     }
     variant = Variant("v", "v", {}, PipelineConfig().override(changes))
-    assert local_models(variant, []) == {"transformers:smollm2", "sentence_transformers:minilm"}
+    assert models_of(variant, [], served=False) == {"transformers:smollm2", "sentence_transformers:minilm"}
+    assert models_of(variant, [], served=True) == {"openai:gpt-4o-mini", changes["models.cross_encoder"]}
     mine = Variant("m", "m", {}, PipelineConfig().override({**changes, "models.generation": "my_module:Model"}))
-    assert local_models(mine, []) == {"sentence_transformers:minilm"}
+    assert models_of(mine, [], served=False) == {"sentence_transformers:minilm"}
+    here = {**changes, "models.generation": "llamacpp:smollm2 | transformers:smollm2", "rerank.name": "none"}
+    assert models_of(Variant("h", "h", {}, PipelineConfig().override(here)), [], served=True) == set()
 
 
 def write_experiment(folder, chat, **changes):
